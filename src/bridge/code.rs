@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use gatewren_base::sys::{Secret, from_letters, meant_letters, to_letters};
+use gatewren_base::sys::{Secret, from_letters, normalized_letters, to_letters};
 use gatewren_gate::http::{Pin, PinPrefix};
 
 /// Letters of the secret: 60 bits.
@@ -77,7 +77,7 @@ impl FromStr for PairingCode {
     type Err = InvalidPairingCode;
 
     fn from_str(typed: &str) -> Result<Self, InvalidPairingCode> {
-        let letters: String = meant_letters(typed).take(SECRET + PIN + 1).collect();
+        let letters: String = normalized_letters(typed).take(SECRET + PIN + 1).collect();
         let letters = Secret::new(letters);
         if letters.expose().len() != SECRET + PIN {
             return Err(InvalidPairingCode);

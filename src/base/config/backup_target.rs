@@ -69,17 +69,19 @@ impl FromStr for BackupTargetSettings {
             return Err(InvalidBackupTarget);
         }
         let store = match words.as_slice() {
-            [path] => BackupStore::Directory(straight(path).ok_or(InvalidBackupTarget)?),
+            [path] => BackupStore::Directory(normalize_path(path).ok_or(InvalidBackupTarget)?),
             ["disk", source] => BackupStore::Disk(disk(source).ok_or(InvalidBackupTarget)?),
             ["smb", share, file] if is_share(share) => BackupStore::Share {
                 share: (*share).to_owned(),
-                credentials: named(file, "credentials=").ok_or(InvalidBackupTarget)?,
+                credentials: read_value(file, "credentials=").ok_or(InvalidBackupTarget)?,
             },
             ["restic", repository, password, rest @ ..] if rest.len() <= 1 => BackupStore::Restic {
-                repository: of_restic(repository).ok_or(InvalidBackupTarget)?,
-                password: named(password, "password=").ok_or(InvalidBackupTarget)?,
+                repository: check_repository(repository).ok_or(InvalidBackupTarget)?,
+                password: read_value(password, "password=").ok_or(InvalidBackupTarget)?,
                 credentials: match rest.first() {
-                    Some(file) => Some(named(file, "credentials=").ok_or(InvalidBackupTarget)?),
+                    Some(file) => {
+                        Some(read_value(file, "credentials=").ok_or(InvalidBackupTarget)?)
+                    }
                     None => None,
                 },
             },
@@ -98,7 +100,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Normalizes an absolute path. Returns `None` if it contains `.` or `..`, or is the root.
-pub(super) fn straight(path: &str) -> Option<String> {
+pub(super) fn normalize_path(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let good = !parts.is_empty() && parts.iter().all(|part| *part != "." && *part != "..");
@@ -107,7 +109,7 @@ pub(super) fn straight(path: &str) -> Option<String> {
 
 fn disk(source: &str) -> Option<String> {
     if source.starts_with("/dev/") {
-        return straight(source);
+        return normalize_path(source);
     }
     let (key, value) = source.split_once('=')?;
     let known = ["LABEL", "UUID", "PARTLABEL", "PARTUUID"].contains(&key);
@@ -122,9 +124,9 @@ fn is_share(share: &str) -> bool {
 
 /// Checks a directory or a remote repository of a kind that restic supports itself. Rejects an address that
 /// contains a password, which does not belong in this file, or that names a program to run.
-fn of_restic(repository: &str) -> Option<String> {
+fn check_repository(repository: &str) -> Option<String> {
     if repository.starts_with('/') {
-        return straight(repository);
+        return normalize_path(repository);
     }
     let (kind, place) = repository.split_once(':')?;
     let user = place.rsplit_once('@').map_or("", |(user, _)| user);
@@ -133,8 +135,8 @@ fn of_restic(repository: &str) -> Option<String> {
     good.then(|| repository.to_owned())
 }
 
-fn named(word: &str, key: &str) -> Option<String> {
-    straight(word.strip_prefix(key)?)
+fn read_value(word: &str, key: &str) -> Option<String> {
+    normalize_path(word.strip_prefix(key)?)
 }
 
 impl fmt::Display for BackupTargetSettings {

@@ -1,7 +1,7 @@
 //! The differences after reading the settings again: what takes effect at once, and what waits for a restart.
 
 use super::key::Key;
-use super::named::other;
+use super::named::find_changed;
 use super::reference::SETTINGS;
 use super::settings::Settings;
 
@@ -18,7 +18,7 @@ pub struct SettingsReload {
 
 impl Settings {
     /// Compares `self`, which is in effect, with the settings that were read.
-    pub fn changed_to(&self, read: Self) -> SettingsReload {
+    pub fn compare_with(&self, read: Self) -> SettingsReload {
         let differing = |key: &&Key<Self>| (key.write)(self) != (key.write)(&read);
         let (waiting, changed): (Vec<_>, Vec<_>) = SETTINGS
             .iter()
@@ -26,8 +26,8 @@ impl Settings {
             .partition(|key| key.needs_restart);
         let names = |keys: &[&Key<Self>]| keys.iter().map(|key| key.path_in(key.section)).collect();
         let (mut changed, waiting_names): (Vec<String>, _) = (names(&changed), names(&waiting));
-        changed.extend(other("spaces", &self.spaces, &read.spaces));
-        changed.extend(other("notify", &self.notify, &read.notify));
+        changed.extend(find_changed("spaces", &self.spaces, &read.spaces));
+        changed.extend(find_changed("notify", &self.notify, &read.notify));
         let mut settings = read;
         for key in waiting {
             (key.copy)(&mut settings, self);
@@ -101,7 +101,7 @@ mod tests {
             let mut read = before.clone();
             (key.read)(&mut read, value.get_ref()).unwrap_or_else(|e| panic!("{path}: {e}"));
             assert_ne!(read, before, "{path}: another value is another setting");
-            let change = before.changed_to(read.clone());
+            let change = before.compare_with(read.clone());
             let waits = AT_THE_START.contains(&path.as_str());
             let (expected, named, unnamed) = if waits {
                 (&before, &change.waiting, &change.changed)
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn the_same_settings_are_no_change() {
         let settings = Settings::default();
-        let change = settings.changed_to(settings.clone());
+        let change = settings.compare_with(settings.clone());
         assert!(change.changed.is_empty() && change.waiting.is_empty());
         assert_eq!(change.settings, settings);
     }
@@ -137,7 +137,7 @@ mod tests {
         };
         let before = with(&[("a", true), ("b", true), ("c", true)]);
         let read = with(&[("b", false), ("c", true), ("d", true)]);
-        let change = before.changed_to(read.clone());
+        let change = before.compare_with(read.clone());
         assert_eq!(change.changed, ["spaces.a", "spaces.b", "spaces.d"]);
         assert_eq!(change.settings, read);
     }

@@ -303,8 +303,8 @@ mod tests {
                 "https://",
             ),
         ] {
-            let said = bad.broken_rule("notify.a").unwrap();
-            assert!(said.contains(words), "{said}");
+            let rule = bad.broken_rule("notify.a").unwrap();
+            assert!(rule.contains(words), "{rule}");
         }
     }
 }

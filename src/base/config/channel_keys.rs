@@ -4,7 +4,7 @@ use super::channel::{Channel, ChannelUrl, OCCASIONS, Topic, WATCHED};
 use super::error::Problem;
 use super::key::{Key, key};
 use super::named::{MAX_NAME_BYTES, is_name};
-use super::reading::{NamedSection, SectionFamily, shown};
+use super::reading::{NamedSection, SectionFamily, shorten_typed};
 use super::settings::Settings;
 use super::shape::{AbsolutePath, Flag, Shape as _, Word};
 
@@ -64,7 +64,7 @@ pub(super) const KEYS: &[Key<Channel>] = &[
 fn read(settings: &mut Settings, section: &NamedSection<'_>) -> Vec<Problem> {
     let name = section.name();
     if !is_name(name) {
-        let name = shown(name);
+        let name = shorten_typed(name);
         let rule = format!("the name of a channel has 1 to {MAX_NAME_BYTES} of a-z, 0-9, _ and -");
         return vec![section.problem(format!("{rule}; \"{name}\" is invalid"))];
     }

@@ -52,10 +52,10 @@ impl ContainerMentions {
     /// Finds the marks in a text.
     pub fn in_text(text: &str) -> Self {
         let mut traces = Self::default();
-        traces.look(text);
+        traces.scan(text);
         for word in words(text) {
             if let Some(hidden) = out_of_hex(word) {
-                traces.look(&hidden);
+                traces.scan(&hidden);
             }
         }
         traces
@@ -91,7 +91,7 @@ impl ContainerMentions {
         !self.of_some && self.names.is_empty()
     }
 
-    fn look(&mut self, text: &str) {
+    fn scan(&mut self, text: &str) {
         let mut words = words(text);
         let mut with_tool = false;
         while let Some(word) = words.next() {
@@ -115,12 +115,12 @@ impl ContainerMentions {
                 self.name(part.strip_suffix(".log").unwrap_or(part));
             }
             parent = part;
-            let named = GROUPS.iter().find_map(|group| behind(part, group));
+            let named = GROUPS.iter().find_map(|group| text_after(part, group));
             if let Some(name) = named {
                 self.name(name);
             } else if let Some(name) = container_of_unit(part) {
                 self.name(&name);
-            } else if let Some(rest) = behind(part, "lxc-") {
+            } else if let Some(rest) = text_after(part, "lxc-") {
                 // An AppArmor profile: lxc-web_</var/lib/lxc>
                 if let Some(name) = rest.strip_suffix('_') {
                     self.name(name);
@@ -147,7 +147,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> + Clone {
 }
 
 /// Returns the text after a mark, if the mark does not begin inside a word.
-fn behind<'a>(part: &'a str, mark: &str) -> Option<&'a str> {
+fn text_after<'a>(part: &'a str, mark: &str) -> Option<&'a str> {
     part.match_indices(mark).find_map(|(at, _)| {
         let inside = part
             .get(..at)?

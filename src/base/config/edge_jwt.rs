@@ -66,11 +66,11 @@ pub(super) struct HeaderName;
 
 impl Shape<String> for HeaderName {
     fn read(&self, value: &DeValue<'_>) -> Result<String, String> {
-        let taken = ["authorization", "cookie", "host", "origin"];
+        let reserved = ["authorization", "cookie", "host", "origin"];
         let fits = |name: &String| {
             name.len() <= 64
                 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-                && !taken.contains(&name.as_str())
+                && !reserved.contains(&name.as_str())
         };
         let name = value.as_str().map(str::to_ascii_lowercase);
         name.filter(fits).ok_or_else(|| {

@@ -46,7 +46,7 @@ impl ConfigError {
     }
 
     /// Returns the first problem as one line, with the number of problems.
-    pub fn shortly(&self) -> String {
+    pub fn summary(&self) -> String {
         let first = self.problems.first().map(Problem::to_string);
         let first = first.unwrap_or_default();
         match self.problems.len() {
@@ -86,7 +86,7 @@ impl UnknownWord {
     }
 
     /// Returns the known words, separated by commas.
-    pub(super) fn known(&self) -> &str {
+    pub(super) fn known_words(&self) -> &str {
         &self.known
     }
 }

@@ -14,7 +14,7 @@ use super::reading;
 use super::recipient::{RECIPIENTS, Recipient};
 use super::shape::{Flag, Shape as _, Word};
 use super::template::ContainerTemplate;
-use super::trust::doubt;
+use super::trust::find_distrust;
 use super::wifi_network::{NETWORKS, WifiCredentials};
 
 /// The default path of `gatewren helper`.
@@ -123,7 +123,7 @@ impl HelperPolicy {
     fn load_or(path: &Path, absent: Self) -> Result<Self, ConfigError> {
         let mut policy = Self::default();
         let may_be_missing = path == Path::new(HELPER_POLICY_FILE);
-        let problems = match reading::alone(path, may_be_missing) {
+        let problems = match reading::load(path, may_be_missing) {
             Ok(None) => {
                 policy = absent;
                 Vec::new()
@@ -131,7 +131,7 @@ impl HelperPolicy {
             Ok(Some(file)) => reading::apply(&file, Self::KEYS, &mut policy),
             Err(problem) => vec![problem],
         };
-        ConfigError::of(problems.into_iter().chain(doubt(path)).collect()).map(|()| policy)
+        ConfigError::of(problems.into_iter().chain(find_distrust(path)).collect()).map(|()| policy)
     }
 
     /// Returns a policy without limits. It is for a trial, on a host without an installation.
@@ -299,7 +299,7 @@ impl HelperPolicy {
 
     /// Returns all keys with their values, as a file.
     pub fn to_text(&self) -> String {
-        super::key::written(Self::KEYS, self)
+        super::key::write_keys(Self::KEYS, self)
     }
 }
 
@@ -378,7 +378,7 @@ mod tests {
     use super::*;
     use crate::sys::Scratch;
 
-    fn written(scratch: &Scratch, text: &str) -> PathBuf {
+    fn write_policy(scratch: &Scratch, text: &str) -> PathBuf {
         let path = scratch.join("helper.toml");
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn what_a_file_does_not_say_is_strict_even_in_a_trial() {
         let scratch = Scratch::new();
-        let empty = written(&scratch, "");
+        let empty = write_policy(&scratch, "");
         let policy = HelperPolicy::load_for_trial(&empty);
         assert_eq!(policy, Ok(HelperPolicy::default()));
         assert_eq!(HelperPolicy::default().host_shell, ShellPolicy::Off);
@@ -401,8 +401,8 @@ mod tests {
         let scratch = Scratch::new();
         let sample = helper_sample();
         for class in HelperClass::ALL {
-            let said = class.to_string();
-            let name = said.split(' ').next().unwrap();
+            let answers = class.to_string();
+            let name = answers.split(' ').next().unwrap();
             let key = HelperPolicy::KEYS.iter().find(|key| key.name == name);
             assert!(!key.unwrap().help.is_empty(), "{name}");
             assert!(sample.contains(&format!("\n#{name} = ")), "{name}");
@@ -423,16 +423,16 @@ mod tests {
                 list,
             ];
             let allowed = allowed.iter().filter_map(|value| {
-                let path = written(&scratch, &format!("{name} = {value}\n"));
+                let path = write_policy(&scratch, &format!("{name} = {value}\n"));
                 HelperPolicy::load(&path).ok()
             });
-            let said: Vec<bool> = allowed.map(|policy| policy.allows(class)).collect();
+            let answers: Vec<bool> = allowed.map(|policy| policy.allows(class)).collect();
             let expected: &[bool] = match class {
                 HelperClass::Updates => &[false, true, true],
                 HelperClass::UpdatesApply => &[false, false, true],
                 _ => &[false, true],
             };
-            assert_eq!(said, expected, "{name}");
+            assert_eq!(answers, expected, "{name}");
             assert!(HelperPolicy::everything().allows(class));
         }
         let others = [
@@ -462,7 +462,7 @@ mod tests {
         });
         let keys: Vec<&str> = lines.collect();
         assert!(keys.contains(&"lxc_reads = true"), "{sample}");
-        let path = written(&scratch, &keys.join("\n"));
+        let path = write_policy(&scratch, &keys.join("\n"));
         let policy = HelperPolicy::load_for_trial(&path);
         assert_eq!(policy, Ok(HelperPolicy::default()));
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../etc/helper.toml");
@@ -477,7 +477,7 @@ mod tests {
         let scratch = Scratch::new();
         let text = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncontainers = [\"web\", \"arr-*\"]\n\
                     lxc_reads = false\nlxc_writes = false\npower = \"on\"\nupdates = \"off\"\n";
-        let policy = HelperPolicy::load(&written(&scratch, text)).unwrap();
+        let policy = HelperPolicy::load(&write_policy(&scratch, text)).unwrap();
         assert_eq!(policy.host_shell, ShellPolicy::Off);
         assert_eq!(policy.container_shell, ShellPolicy::Off);
         assert!(!policy.lxc_reads && !policy.lxc_writes);
@@ -492,7 +492,7 @@ mod tests {
     #[test]
     fn no_container_is_allowed_by_an_empty_list() {
         let scratch = Scratch::new();
-        let policy = HelperPolicy::load(&written(&scratch, "containers = []\n")).unwrap();
+        let policy = HelperPolicy::load(&write_policy(&scratch, "containers = []\n")).unwrap();
         assert!(!policy.allows_container("web"));
         assert!(HelperPolicy::default().allows_container("web"));
     }
@@ -500,11 +500,11 @@ mod tests {
     #[test]
     fn a_typing_error_never_loosens() {
         let scratch = Scratch::new();
-        let path = written(&scratch, "host_shel = \"off\"\ncontainers = [\"a/b\"]\n");
-        let said = HelperPolicy::load(&path).unwrap_err().to_string();
+        let path = write_policy(&scratch, "host_shel = \"off\"\ncontainers = [\"a/b\"]\n");
+        let error = HelperPolicy::load(&path).unwrap_err().to_string();
         let shown = path.display();
         assert_eq!(
-            said,
+            error,
             format!(
                 "{shown}:1: unknown key \"host_shel\" in the head of the file; did you mean \
                  \"host_shell\"?\n{shown}:2: containers must be a list of 0 to 64 entries, each a \

@@ -68,7 +68,7 @@ pub(super) use key;
 /// Returns a sample file: the introduction, then each key commented out, with its help and default.
 pub(super) fn sample<S: Default>(introduction: &str, keys: &[Key<S>]) -> String {
     let defaults = S::default();
-    let mut lines = commented(introduction);
+    let mut lines = comment_lines(introduction);
     let mut section = "";
     for key in keys {
         lines.push(String::new());
@@ -76,7 +76,7 @@ pub(super) fn sample<S: Default>(introduction: &str, keys: &[Key<S>]) -> String 
             section = key.section;
             lines.extend([format!("[{section}]"), String::new()]);
         }
-        lines.extend(commented(key.help));
+        lines.extend(comment_lines(key.help));
         if key.needs_restart {
             lines.push("# A change needs a restart.".to_owned());
         }
@@ -88,7 +88,7 @@ pub(super) fn sample<S: Default>(introduction: &str, keys: &[Key<S>]) -> String 
 
 /// Returns all keys with their values, as a file.
 #[cfg(feature = "testing")]
-pub(super) fn written<S>(keys: &[Key<S>], settings: &S) -> String {
+pub(super) fn write_keys<S>(keys: &[Key<S>], settings: &S) -> String {
     let mut lines = Vec::new();
     let mut section = "";
     for key in keys {
@@ -102,6 +102,6 @@ pub(super) fn written<S>(keys: &[Key<S>], settings: &S) -> String {
 }
 
 /// Returns each line as a comment.
-pub(super) fn commented(words: &str) -> Vec<String> {
+pub(super) fn comment_lines(words: &str) -> Vec<String> {
     words.lines().map(|line| format!("# {line}")).collect()
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::{ConfigError, Problem};
 use super::reading::{self, SettingsText};
 use super::reference::{FAMILIES, SETTINGS};
-use super::resolved::{ResolvedSetting, resolved};
+use super::resolved::{ResolvedSetting, resolve_settings};
 use super::settings::{Settings, TlsMode};
 use super::space::Space;
 #[cfg(feature = "testing")]
@@ -26,7 +26,7 @@ impl Settings {
     /// Like `load`, and also returns where each key was set.
     pub fn resolve(path: &Path) -> Result<(Self, Vec<ResolvedSetting>), ConfigError> {
         let (settings, files) = Self::read(path)?;
-        let resolved = resolved(&settings, &files);
+        let resolved = resolve_settings(&settings, &files);
         Ok((settings, resolved))
     }
 
@@ -113,9 +113,17 @@ impl Settings {
 
     /// Returns all keys with their values, as a file.
     pub fn to_text(&self) -> String {
-        let mut text = super::key::written(SETTINGS, self);
-        text.push_str(&named::written("spaces", space_keys::KEYS, &self.spaces));
-        text.push_str(&named::written("notify", channel_keys::KEYS, &self.notify));
+        let mut text = super::key::write_keys(SETTINGS, self);
+        text.push_str(&named::write_sections(
+            "spaces",
+            space_keys::KEYS,
+            &self.spaces,
+        ));
+        text.push_str(&named::write_sections(
+            "notify",
+            channel_keys::KEYS,
+            &self.notify,
+        ));
         text
     }
 }
@@ -134,8 +142,8 @@ mod tests {
         let scratch = Scratch::new();
         let path = scratch.join("gatewren.toml");
         std::fs::write(&path, text).unwrap();
-        let said = Settings::load(&path).unwrap_err().to_string();
-        said.replace(&format!("{}/", scratch.path().display()), "")
+        let error = Settings::load(&path).unwrap_err().to_string();
+        error.replace(&format!("{}/", scratch.path().display()), "")
     }
 
     #[test]
@@ -204,9 +212,9 @@ mod tests {
         assert_eq!(settings.limits.max_connections, 200);
         assert_eq!(settings.names, ["a"]);
         write("conf.d/15-bad.toml", "\nnames = 1\n");
-        let said = Settings::load(&path).unwrap_err();
-        assert_eq!(said.problems()[0].file, scratch.join("conf.d/15-bad.toml"));
-        assert_eq!(said.problems()[0].line, Some(2));
+        let error = Settings::load(&path).unwrap_err();
+        assert_eq!(error.problems()[0].file, scratch.join("conf.d/15-bad.toml"));
+        assert_eq!(error.problems()[0].line, Some(2));
     }
 
     #[test]
@@ -227,15 +235,15 @@ mod tests {
 
     #[test]
     fn a_name_is_repeated_on_one_line_and_not_for_ever() {
-        let said = problems(&format!("[\"a\\n\\u001b[31m\"]\n[{}]\n", "b".repeat(1_000)));
-        let mut lines = said.lines();
+        let error = problems(&format!("[\"a\\n\\u001b[31m\"]\n[{}]\n", "b".repeat(1_000)));
+        let mut lines = error.lines();
         assert!(
             lines.next().unwrap().contains("unknown section [a  [31m]"),
-            "{said}"
+            "{error}"
         );
         assert!(
             lines.next().unwrap().len() < 150 && lines.next().is_none(),
-            "{said}"
+            "{error}"
         );
     }
 
@@ -282,9 +290,9 @@ gatewren.toml:16: log.level must be one of error, warn, info, debug, trace, in q
 
     #[test]
     fn what_is_no_toml_is_said_with_its_line() {
-        let said = problems("names = []\nlisten = [\n");
-        assert!(said.starts_with("gatewren.toml:"), "{said}");
-        assert!(said.contains(": the file is not valid TOML: "), "{said}");
+        let error = problems("names = []\nlisten = [\n");
+        assert!(error.starts_with("gatewren.toml:"), "{error}");
+        assert!(error.contains(": the file is not valid TOML: "), "{error}");
         let twice = problems("names = []\nnames = []\n");
         assert!(
             twice.starts_with("gatewren.toml:2: the file is not valid TOML: duplicate key"),
@@ -389,8 +397,8 @@ gatewren.toml:8: the name of a channel has 1 to 32 of a-z, 0-9, _ and -; \"Phone
         let many: Vec<String> = (0..9)
             .map(|n| format!("[notify.c{n}]\nurl = \"https://x\"\ntopic = \"t\"\n"))
             .collect();
-        let said = problems(&many.concat());
-        assert!(said.ends_with("the limit is 8 channels"), "{said}");
+        let error = problems(&many.concat());
+        assert!(error.ends_with("the limit is 8 channels"), "{error}");
         assert_eq!(
             problems("[notify.a]\nkind = \"webhook\"\n"),
             "gatewren.toml: notify.a has no url; set it"
@@ -433,9 +441,9 @@ gatewren.toml:10: \"spaces\" is a group of sections; write a line [spaces.NAME] 
         let many: Vec<String> = (0..65)
             .map(|n| format!("[spaces.s{n}]\nhost = true\n"))
             .collect();
-        let said = problems(&many.concat());
-        assert!(said.ends_with("the limit is 64 spaces"), "{said}");
-        assert_eq!(said.lines().count(), 1);
+        let error = problems(&many.concat());
+        assert!(error.ends_with("the limit is 64 spaces"), "{error}");
+        assert_eq!(error.lines().count(), 1);
     }
 
     #[test]
@@ -443,19 +451,19 @@ gatewren.toml:10: \"spaces\" is a group of sections; write a line [spaces.NAME] 
         let scratch = Scratch::new();
         let path = scratch.join("gatewren.toml");
         std::fs::write(&path, [0xff, 0xfe]).unwrap();
-        let said = Settings::load(&path).unwrap_err().to_string();
+        let error = Settings::load(&path).unwrap_err().to_string();
         assert!(
-            said.ends_with(": reading it failed: the file is not UTF-8"),
-            "{said}"
+            error.ends_with(": reading it failed: the file is not UTF-8"),
+            "{error}"
         );
         std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
-        let said = Settings::load(&path).unwrap_err().to_string();
+        let error = Settings::load(&path).unwrap_err().to_string();
         assert!(
-            said.ends_with(": reading it failed: the file is longer than 1 MiB"),
-            "{said}"
+            error.ends_with(": reading it failed: the file is longer than 1 MiB"),
+            "{error}"
         );
         let folder = PathBuf::from(scratch.path());
-        let said = Settings::load(&folder).unwrap_err().to_string();
-        assert!(said.contains("reading it failed: "), "{said}");
+        let error = Settings::load(&folder).unwrap_err().to_string();
+        assert!(error.contains("reading it failed: "), "{error}");
     }
 }

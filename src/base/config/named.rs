@@ -14,7 +14,7 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 /// Returns the paths of the sections that were added, removed or changed.
-pub(super) fn other<T: PartialEq>(
+pub(super) fn find_changed<T: PartialEq>(
     family: &str,
     before: &BTreeMap<String, T>,
     after: &BTreeMap<String, T>,
@@ -29,7 +29,11 @@ pub(super) fn other<T: PartialEq>(
 
 /// Returns all sections as a part of a file.
 #[cfg(feature = "testing")]
-pub(super) fn written<T>(family: &str, keys: &[Key<T>], all: &BTreeMap<String, T>) -> String {
+pub(super) fn write_sections<T>(
+    family: &str,
+    keys: &[Key<T>],
+    all: &BTreeMap<String, T>,
+) -> String {
     let mut lines = Vec::new();
     for (name, one) in all {
         lines.push(format!("\n[{family}.{name}]"));

@@ -58,7 +58,7 @@ impl Overrides {
 impl Policy {
     /// Returns whether both policies treat each tool the same, for any target.
     pub fn has_tools_of(&self, other: &Self) -> bool {
-        let said = |policy: &Self| {
+        let tool_rules = |policy: &Self| {
             let Overrides {
                 toolsets,
                 tools,
@@ -67,7 +67,7 @@ impl Policy {
             } = policy.overrides.clone();
             (policy.preset, toolsets, tools, modes)
         };
-        said(self) == said(other)
+        tool_rules(self) == tool_rules(other)
     }
 }
 

@@ -33,15 +33,15 @@ pub(super) fn with_fragments(
 ) -> Result<Vec<SettingsText>, Vec<Problem>> {
     let mut files = Vec::new();
     let mut problems = Vec::new();
-    match alone(path, may_be_missing) {
+    match load(path, may_be_missing) {
         Ok(file) => files.extend(file),
         Err(problem) => problems.push(problem),
     }
     let folder = path.parent().unwrap_or(Path::new("")).join("conf.d");
-    match fragments(&folder) {
+    match list_fragments(&folder) {
         Ok(paths) => {
             for fragment in paths {
-                match alone(&fragment, true) {
+                match load(&fragment, true) {
                     Ok(file) => files.extend(file),
                     Err(problem) => problems.push(problem),
                 }
@@ -57,7 +57,7 @@ pub(super) fn with_fragments(
 }
 
 /// Reads one file. Returns `None` if it is missing and may be missing.
-pub(super) fn alone(path: &Path, may_be_missing: bool) -> Result<Option<SettingsText>, Problem> {
+pub(super) fn load(path: &Path, may_be_missing: bool) -> Result<Option<SettingsText>, Problem> {
     match read(path) {
         Ok(text) => Ok(Some(SettingsText {
             path: path.to_owned(),
@@ -98,10 +98,10 @@ impl NamedSection<'_> {
     /// Stores each value of the section in its field. Returns the errors.
     pub fn fill<S>(&self, keys: &[Key<S>], settings: &mut S) -> Vec<Problem> {
         let called = format!("{}.{}", self.section, self.name());
-        let place = |(name, value)| place(self.file, keys, &called, (name, value), settings);
+        let store = |(name, value)| store_value(self.file, keys, &called, (name, value), settings);
         self.table
             .iter()
-            .map(place)
+            .map(store)
             .filter_map(Result::err)
             .collect()
     }
@@ -132,11 +132,11 @@ pub(super) fn apply_with<S>(
         let family = families.iter().find(|f| f.section == name.get_ref());
         match (value.get_ref(), family) {
             (DeValue::Table(members), Some(family)) => {
-                problems.extend(named(file, family, members, settings));
+                problems.extend(read_named_sections(file, family, members, settings));
             }
             (DeValue::Table(section), None) if is_section(keys, name.get_ref()) => {
                 for entry in section {
-                    place(file, keys, name.get_ref(), entry, settings)
+                    store_value(file, keys, name.get_ref(), entry, settings)
                         .unwrap_or_else(|problem| problems.push(problem));
                 }
             }
@@ -145,9 +145,9 @@ pub(super) fn apply_with<S>(
                 problems.push(file.problem(Some(name.span().start), message));
             }
             (_, Some(family)) => {
-                problems.push(file.problem(Some(name.span().start), family.misplaced()));
+                problems.push(file.problem(Some(name.span().start), family.placement_hint()));
             }
-            _ => place(file, keys, "", (name, value), settings)
+            _ => store_value(file, keys, "", (name, value), settings)
                 .unwrap_or_else(|problem| problems.push(problem)),
         }
     }
@@ -193,7 +193,7 @@ fn collect(
 }
 
 impl<S> SectionFamily<S> {
-    fn misplaced(&self) -> String {
+    fn placement_hint(&self) -> String {
         let section = self.section;
         format!(
             "\"{section}\" is a group of sections; write a line [{section}.NAME] and the keys below it"
@@ -201,7 +201,7 @@ impl<S> SectionFamily<S> {
     }
 }
 
-fn named<S>(
+fn read_named_sections<S>(
     file: &SettingsText,
     family: &SectionFamily<S>,
     members: &DeTable<'_>,
@@ -220,7 +220,7 @@ fn named<S>(
                     table,
                 },
             )),
-            _ => problems.push(file.problem(Some(name.span().start), family.misplaced())),
+            _ => problems.push(file.problem(Some(name.span().start), family.placement_hint())),
         }
     }
     problems
@@ -233,7 +233,7 @@ type Entry<'a> = (
 );
 
 /// Stores one value. `section` is the text in brackets, including a name that the owner chose.
-fn place<S>(
+fn store_value<S>(
     file: &SettingsText,
     keys: &[Key<S>],
     section: &str,
@@ -249,7 +249,7 @@ fn place<S>(
     };
     (key.read)(settings, value.get_ref()).map_err(|expected| {
         let span = value.span();
-        let found = shown(file.text.get(span.clone()).unwrap_or(""));
+        let found = shorten_typed(file.text.get(span.clone()).unwrap_or(""));
         let message = format!(
             "{} must be {expected}, but is {found}",
             key.path_in(section)
@@ -292,7 +292,7 @@ fn is_section<S>(keys: &[Key<S>], name: &str) -> bool {
 }
 
 fn unknown_section<S>(keys: &[Key<S>], families: &[SectionFamily<S>], name: &str) -> String {
-    let name = &*shown(name);
+    let name = &*shorten_typed(name);
     if keys
         .iter()
         .any(|key| key.section.is_empty() && key.name == name)
@@ -310,15 +310,15 @@ fn unknown_section<S>(keys: &[Key<S>], families: &[SectionFamily<S>], name: &str
 }
 
 fn unknown_key<S>(keys: &[Key<S>], section: &str, name: &str) -> String {
-    let name = &*shown(name);
+    let name = &*shorten_typed(name);
     if section.is_empty() && is_section(keys, name) {
         return format!("\"{name}\" is a section; write its keys below a line [{name}]");
     }
-    let place = |section: &str| match section {
+    let section_name = |section: &str| match section {
         "" => "the head of the file".to_owned(),
         _ => format!("[{section}]"),
     };
-    let here = place(section);
+    let here = section_name(section);
     let siblings = keys.iter().filter(|key| key.is_in(section));
     if let Some(key) = nearest(name, siblings.map(|key| key.name)) {
         return format!("unknown key \"{name}\" in {here}; did you mean \"{key}\"?");
@@ -326,14 +326,14 @@ fn unknown_key<S>(keys: &[Key<S>], section: &str, name: &str) -> String {
     match keys.iter().find(|key| key.name == name) {
         Some(key) => format!(
             "unknown key \"{name}\" in {here}; it belongs in {}",
-            place(key.section)
+            section_name(key.section)
         ),
         None => format!("unknown key \"{name}\" in {here}; remove it"),
     }
 }
 
 /// Returns a name or value as typed, shortened and on one line.
-pub(super) fn shown(typed: &str) -> String {
+pub(super) fn shorten_typed(typed: &str) -> String {
     let mut chars = typed.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut shown: String = chars.by_ref().take(MAX_SHOWN_CHARS).collect();
     if chars.next().is_some() {
@@ -357,7 +357,7 @@ fn read(path: &Path) -> io::Result<String> {
         .map_err(|_| io::Error::new(ErrorKind::InvalidData, "the file is not UTF-8"))
 }
 
-fn fragments(folder: &Path) -> io::Result<Vec<PathBuf>> {
+fn list_fragments(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

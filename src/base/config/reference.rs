@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::edge_jwt::{HeaderName, KeyLocationShape, OneLineText};
 use super::helper_policy::HelperPolicy;
-use super::key::{Key, commented, key, sample};
+use super::key::{Key, comment_lines, key, sample};
 use super::reading::SectionFamily;
 use super::settings::Settings;
 use super::shape::{
@@ -202,8 +202,8 @@ pub(super) const FAMILIES: &[SectionFamily<Settings>] = &[channel_keys::FAMILY, 
 /// Returns the front's sample, which is `etc/gatewren.toml`.
 pub fn settings_sample() -> String {
     let sample = sample(INTRODUCTION, SETTINGS);
-    let channels = commented(channel_keys::EXAMPLE).join("\n");
-    let spaces = commented(space_keys::EXAMPLE).join("\n");
+    let channels = comment_lines(channel_keys::EXAMPLE).join("\n");
+    let spaces = comment_lines(space_keys::EXAMPLE).join("\n");
     format!("{sample}\n{channels}\n\n{spaces}\n")
 }
 

@@ -22,7 +22,10 @@ pub struct ResolvedSetting {
 }
 
 /// Returns all keys of the settings in the order of the reference, then those of each space and channel.
-pub(super) fn resolved(settings: &Settings, files: &[SettingsText]) -> Vec<ResolvedSetting> {
+pub(super) fn resolve_settings(
+    settings: &Settings,
+    files: &[SettingsText],
+) -> Vec<ResolvedSetting> {
     let mut set = HashMap::new();
     for file in files {
         // A later value replaces an earlier one.

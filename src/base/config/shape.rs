@@ -137,7 +137,7 @@ impl<T: FromStr<Err = UnknownWord> + Display> Shape<T> for Word {
         // A value that is not a text gets the same error as an unknown word.
         let word = value.as_str().unwrap_or("");
         word.parse()
-            .map_err(|error: UnknownWord| format!("one of {}, in quotes", error.known()))
+            .map_err(|error: UnknownWord| format!("one of {}, in quotes", error.known_words()))
     }
 
     fn write(&self, value: &T) -> String {

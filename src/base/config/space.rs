@@ -60,7 +60,7 @@ impl Reach {
 
     /// Narrows the access to containers that also match one of these patterns.
     #[must_use]
-    pub fn narrowed(&self, containers: &[Glob]) -> Self {
+    pub fn narrow_to(&self, containers: &[Glob]) -> Self {
         Self(self.0.as_ref().map(|bounds| {
             let mut lists = bounds.containers.clone();
             lists.push(containers.to_vec());
@@ -151,9 +151,9 @@ mod tests {
         let reach = Reach::of(&space);
         assert!(reach.container("jellyfin") && reach.container("arr-sonarr"));
         assert!(!reach.container("db") && !reach.host() && !reach.is_everything());
-        let narrow = reach.narrowed(&globs(&["*-sonarr"]));
+        let narrow = reach.narrow_to(&globs(&["*-sonarr"]));
         assert!(narrow.container("arr-sonarr") && !narrow.container("jellyfin"));
-        assert!(!reach.narrowed(&[]).container("jellyfin"));
+        assert!(!reach.narrow_to(&[]).container("jellyfin"));
     }
 
     #[test]
@@ -195,9 +195,9 @@ mod tests {
     fn by_default_there_is_nothing() {
         let nothing = Reach::default();
         assert!(!nothing.host() && !nothing.container("a") && !nothing.is_everything());
-        assert!(!nothing.narrowed(&globs(&["*"])).container("a"));
+        assert!(!nothing.narrow_to(&globs(&["*"])).container("a"));
         let all = Reach::everything();
         assert!(all.host() && all.container("a") && all.is_everything());
-        assert!(!all.narrowed(&globs(&["*"])).is_everything());
+        assert!(!all.narrow_to(&globs(&["*"])).is_everything());
     }
 }

@@ -4,7 +4,7 @@ use super::error::Problem;
 use super::glob::Glob;
 use super::key::{Key, key};
 use super::named::{MAX_NAME_BYTES, is_name};
-use super::reading::{NamedSection, SectionFamily, shown};
+use super::reading::{NamedSection, SectionFamily, shorten_typed};
 use super::settings::Settings;
 use super::shape::{Flag, List, Shape as _};
 use super::space::Space;
@@ -44,7 +44,7 @@ pub(super) const KEYS: &[Key<Space>] = &[
 fn read(settings: &mut Settings, section: &NamedSection<'_>) -> Vec<Problem> {
     let name = section.name();
     if !is_name(name) {
-        let name = shown(name);
+        let name = shorten_typed(name);
         let rule = format!("the name of a space has 1 to {MAX_NAME_BYTES} of a-z, 0-9, _ and -");
         return vec![section.problem(format!("{rule}; \"{name}\" is invalid"))];
     }

@@ -14,17 +14,17 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Returns the first reason to distrust a file: users other than root and us can change the file or a directory on
 /// its path. A file in a missing directory has none.
-pub(super) fn doubt(path: &Path) -> Option<Problem> {
+pub(super) fn find_distrust(path: &Path) -> Option<Problem> {
     let named = absolute(path).ok()?;
     if !named.parent()?.exists() {
         return None;
     }
     // A link can be changed at its own path and at its target.
     let real = fs::canonicalize(path).ok();
-    let ways = [Some(named.as_path()), real.as_deref()];
-    let mut places = ways.into_iter().flatten().flat_map(Path::ancestors);
+    let paths = [Some(named.as_path()), real.as_deref()];
+    let mut places = paths.into_iter().flatten().flat_map(Path::ancestors);
     places.find_map(|place| {
-        let message = reason(place, &fs::metadata(place).ok()?)?;
+        let message = distrust_reason(place, &fs::metadata(place).ok()?)?;
         Some(Problem {
             file: place.to_owned(),
             line: None,
@@ -33,7 +33,7 @@ pub(super) fn doubt(path: &Path) -> Option<Problem> {
     })
 }
 
-fn reason(place: &Path, facts: &Metadata) -> Option<String> {
+fn distrust_reason(place: &Path, facts: &Metadata) -> Option<String> {
     let shown = place.display();
     let others_write = facts.st_mode() & WRITABLE_BY_OTHERS != 0;
     let keeps_entries = facts.is_dir() && facts.st_mode() & STICKY != 0;
@@ -79,19 +79,23 @@ mod tests {
         path
     }
 
-    fn said(path: &Path) -> String {
-        doubt(path).map_or_else(String::new, |doubt| doubt.to_string())
+    fn problem_text(path: &Path) -> String {
+        find_distrust(path).map_or_else(String::new, |doubt| doubt.to_string())
     }
 
     #[test]
     fn a_file_that_others_may_write_is_doubted() {
         let scratch = Scratch::new();
         let path = policy(&scratch);
-        assert_eq!(said(&path), "");
+        assert_eq!(problem_text(&path), "");
         for bad in [0o664, 0o646, 0o666] {
             mode(&path, bad);
             let remedy = format!("run: chmod go-w {}", path.display());
-            assert!(said(&path).ends_with(&remedy), "{bad:o}: {}", said(&path));
+            assert!(
+                problem_text(&path).ends_with(&remedy),
+                "{bad:o}: {}",
+                problem_text(&path)
+            );
         }
     }
 
@@ -103,14 +107,18 @@ mod tests {
         for bad in [0o775, 0o757, 0o777] {
             mode(&folder, bad);
             let remedy = format!("run: chmod go-w {}", folder.display());
-            assert!(said(&path).ends_with(&remedy), "{bad:o}: {}", said(&path));
+            assert!(
+                problem_text(&path).ends_with(&remedy),
+                "{bad:o}: {}",
+                problem_text(&path)
+            );
             // The same error if the file was removed already.
-            assert!(said(&folder.join("other.toml")).ends_with(&remedy));
+            assert!(problem_text(&folder.join("other.toml")).ends_with(&remedy));
         }
         // In a sticky directory only an entry's owner can replace it.
         mode(&folder, 0o1777);
-        assert_eq!(said(&path), "");
-        assert_eq!(said(&scratch.join("none/helper.toml")), "");
+        assert_eq!(problem_text(&path), "");
+        assert_eq!(problem_text(&scratch.join("none/helper.toml")), "");
     }
 
     #[test]
@@ -119,9 +127,13 @@ mod tests {
         let path = policy(&scratch);
         let link = scratch.join("link.toml");
         symlink(&path, &link).unwrap();
-        assert_eq!(said(&link), "");
+        assert_eq!(problem_text(&link), "");
         mode(&scratch.join("etc"), 0o777);
-        assert!(said(&link).ends_with("/etc"), "{}", said(&link));
+        assert!(
+            problem_text(&link).ends_with("/etc"),
+            "{}",
+            problem_text(&link)
+        );
     }
 
     #[test]
@@ -134,9 +146,13 @@ mod tests {
         for place in [path.clone(), scratch.join("etc")] {
             chown(&place, Some(SOMEBODY), None).unwrap();
             let remedy = format!("run: chown root {}", place.display());
-            assert!(said(&path).ends_with(&remedy), "{}", said(&path));
+            assert!(
+                problem_text(&path).ends_with(&remedy),
+                "{}",
+                problem_text(&path)
+            );
             chown(&place, Some(0), None).unwrap();
         }
-        assert_eq!(said(&path), "");
+        assert_eq!(problem_text(&path), "");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::backup_target::straight;
+use super::backup_target::normalize_path;
 use super::shape::List;
 
 /// The list of networks.
@@ -44,7 +44,7 @@ impl FromStr for WifiCredentials {
         if text.len() > MAX_BYTES || !named || !text.chars().all(plain) {
             return Err(InvalidWifiCredentials);
         }
-        let file = straight(file.trim()).ok_or(InvalidWifiCredentials)?;
+        let file = normalize_path(file.trim()).ok_or(InvalidWifiCredentials)?;
         let ssid = ssid.to_owned();
         Ok(Self { ssid, file })
     }

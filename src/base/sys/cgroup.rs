@@ -52,7 +52,7 @@ impl Cgroup {
     }
 
     /// Returns a counter from one of the kernel's files, such as `oom_kill` in `memory.events`; 0 if there is none.
-    pub fn counted(&self, file: &str, name: &str) -> u64 {
+    pub fn counter(&self, file: &str, name: &str) -> u64 {
         let text = fs::read_to_string(self.path.join(file)).unwrap_or_default();
         let words = text.lines().filter_map(|line| line.split_once(' '));
         let mut values = words.filter(|(word, _)| *word == name);
@@ -151,7 +151,7 @@ fn remove(path: &Path, depth: usize) -> io::Result<()> {
 
 /// Freezes or thaws all processes of a group. They are frozen only when its `cgroup.events` reports it, some time
 /// later.
-pub fn hold(group: &Path, still: bool) -> io::Result<()> {
+pub fn set_frozen(group: &Path, still: bool) -> io::Result<()> {
     let mut file = File::options()
         .write(true)
         .open(group.join("cgroup.freeze"))?;
@@ -324,11 +324,11 @@ mod tests {
     fn what_the_kernel_counts_is_read_by_its_name() {
         let scratch = super::super::scratch::Scratch::new();
         let group = Cgroup::create(&scratch.join(""), "call").unwrap();
-        assert_eq!(group.counted("memory.events", "oom_kill"), 0);
+        assert_eq!(group.counter("memory.events", "oom_kill"), 0);
         let text = "low 0\noom 3\noom_kill 2\noom_group_kill 1\n";
         fs::write(group.path().join("memory.events"), text).unwrap();
-        assert_eq!(group.counted("memory.events", "oom_kill"), 2);
-        assert_eq!(group.counted("memory.events", "max"), 0);
+        assert_eq!(group.counter("memory.events", "oom_kill"), 2);
+        assert_eq!(group.counter("memory.events", "max"), 0);
         let all = "cpuset cpu io memory hugetlb pids\n";
         fs::write(group.path().join("cgroup.controllers"), all).unwrap();
         assert_eq!(limiting_controllers(group.path()), LIMITING_CONTROLLERS);

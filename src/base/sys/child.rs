@@ -63,7 +63,7 @@ impl Child {
         // SAFETY: a borrowed descriptor returns the same number and stays open while it is borrowed.
         let ended = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
         loop {
-            if let Some(exit) = self.waited(WaitPidFlag::WNOHANG)? {
+            if let Some(exit) = self.wait_with(WaitPidFlag::WNOHANG)? {
                 return Ok(exit);
             }
             ended.readable().await?.clear_ready();
@@ -72,11 +72,11 @@ impl Child {
 
     /// Waits without a runtime.
     pub fn wait_blocking(&self) -> io::Result<Exit> {
-        let exit = self.waited(WaitPidFlag::empty())?;
+        let exit = self.wait_with(WaitPidFlag::empty())?;
         exit.ok_or_else(|| io::ErrorKind::WouldBlock.into())
     }
 
-    fn waited(&self, how: WaitPidFlag) -> io::Result<Option<Exit>> {
+    fn wait_with(&self, how: WaitPidFlag) -> io::Result<Option<Exit>> {
         let id = Id::PIDFd(self.pidfd.as_fd());
         Ok(match waitid(id, how | WaitPidFlag::WEXITED)? {
             WaitStatus::Exited(_, code) => Some(Exit::Code(code)),

@@ -62,12 +62,12 @@ impl InsideRoot {
         Ok((read, facts))
     }
 
-    /// Lists a directory: among its first `most` names those that `wanted` selects, each with its metadata; for a
+    /// Lists a directory: among its first `most` names those that `select` chooses, each with its metadata; for a
     /// link, the metadata of the link itself.
     pub fn list(
         &self,
         path: &str,
-        wanted: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
+        select: impl FnOnce(Vec<OsString>) -> Vec<OsString>,
         most: usize,
     ) -> io::Result<Vec<(OsString, Metadata)>> {
         let directory = self.find(path, OFlag::O_DIRECTORY)?;
@@ -79,7 +79,7 @@ impl InsideRoot {
             let facts = fs::symlink_metadata(place.join(&name)).ok()?;
             Some((name, facts))
         };
-        Ok(wanted(names?).into_iter().filter_map(facts).collect())
+        Ok(select(names?).into_iter().filter_map(facts).collect())
     }
 
     /// Writes the file `name` in `directory` atomically, and returns whether it is new. An existing file keeps its

@@ -11,7 +11,7 @@ pub fn random_letters<const COUNT: usize>() -> Result<String, RandomError> {
     let random: Zeroizing<[u8; COUNT]> = Zeroizing::new(random_bytes()?);
     // A text that grows would leave copies behind.
     let mut letters = String::with_capacity(COUNT);
-    letters.extend(random.iter().filter_map(|byte| letter(*byte)));
+    letters.extend(random.iter().filter_map(|byte| encode_digit(*byte)));
     Ok(letters)
 }
 
@@ -26,7 +26,7 @@ pub fn to_letters(bytes: &[u8]) -> String {
         let bits = u64::from_be_bytes(five);
         let count = (group.len() * 8).div_ceil(5);
         let shifts = (0..8).rev().map(|place| place * 5).take(count);
-        text.extend(shifts.filter_map(|shift| letter((bits >> shift).to_le_bytes()[0])));
+        text.extend(shifts.filter_map(|shift| encode_digit((bits >> shift).to_le_bytes()[0])));
     }
     text
 }
@@ -48,7 +48,7 @@ pub fn from_letters(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Normalises typed input: ignores spaces and hyphens, and reads `o` as zero, `i` and `l` as one.
-pub fn meant_letters(typed: &str) -> impl Iterator<Item = char> {
+pub fn normalized_letters(typed: &str) -> impl Iterator<Item = char> {
     typed
         .chars()
         .filter_map(|typed| match typed.to_ascii_uppercase() {
@@ -61,7 +61,7 @@ pub fn meant_letters(typed: &str) -> impl Iterator<Item = char> {
 }
 
 /// Returns the character of the five lowest bits.
-fn letter(bits: u8) -> Option<char> {
+fn encode_digit(bits: u8) -> Option<char> {
     ALPHABET
         .get(usize::from(bits % 32))
         .map(|byte| char::from(*byte))
@@ -86,11 +86,11 @@ mod tests {
 
     #[test]
     fn what_is_typed_is_taken_as_it_was_meant() {
-        let meant: String = meant_letters(" abc-oO iIl\t1").collect();
+        let meant: String = normalized_letters(" abc-oO iIl\t1").collect();
         assert_eq!(meant, "ABC001111");
         let random = random_letters::<12>().unwrap();
         assert_eq!(
-            meant_letters(&random.to_lowercase()).collect::<String>(),
+            normalized_letters(&random.to_lowercase()).collect::<String>(),
             random
         );
     }

@@ -28,8 +28,8 @@ pub fn keep_copy<E>(
 ) -> Result<PathBuf, E> {
     thin_out(path);
     let stamp = rfc3339(now_ms()).replace(':', "-");
-    let copy = with(path, &format!("{MARK}{version}.{stamp}"));
-    let passing = with(&copy, UNFINISHED);
+    let copy = with_suffix(path, &format!("{MARK}{version}.{stamp}"));
+    let passing = with_suffix(&copy, UNFINISHED);
     // Created here first, because `fill` would create it with the permissions that the umask allows.
     create_private(&passing).map_err(&refused)?;
     let finish = || {
@@ -83,7 +83,7 @@ fn stamp(path: &Path, copy: &Path) -> Option<String> {
     is_number.then(|| stamp.to_owned())
 }
 
-fn with(path: &Path, end: &str) -> PathBuf {
+fn with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)

@@ -22,7 +22,7 @@ pub struct DiskSpace {
 /// the server is unreachable.
 pub fn disk_space(path: &Path) -> io::Result<DiskSpace> {
     let found = statvfs(path)?;
-    let fragment = wide(found.fragment_size());
+    let fragment = to_u64(found.fragment_size());
     let bytes = |blocks: u64| blocks.saturating_mul(fragment);
     Ok(DiskSpace {
         total_bytes: bytes(found.blocks()),
@@ -32,7 +32,7 @@ pub fn disk_space(path: &Path) -> io::Result<DiskSpace> {
 }
 
 /// C's `long` has 32 bits on armhf.
-fn wide(number: impl Into<u64>) -> u64 {
+fn to_u64(number: impl Into<u64>) -> u64 {
     number.into()
 }
 

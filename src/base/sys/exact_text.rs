@@ -99,7 +99,7 @@ impl Writer {
                 '\\' => self.backslashes(length, after),
                 _ if is_of_word(first) => self.word(run),
                 _ if first.is_ascii_graphic() => self.out.extend(run),
-                _ => self.unseen(first, length),
+                _ => self.write_invisible(first, length),
             }
             rest = after;
         }
@@ -111,7 +111,7 @@ impl Writer {
         let _ = write!(self.out, "\\u{{{what}}}");
     }
 
-    fn unseen(&mut self, character: char, times: usize) {
+    fn write_invisible(&mut self, character: char, times: usize) {
         let code = u32::from(character);
         match times {
             1 => self.mark(format_args!("{code:x}")),
@@ -175,7 +175,7 @@ impl Writer {
             if is_shown {
                 self.out.push(*character);
             } else {
-                self.unseen(*character, 1);
+                self.write_invisible(*character, 1);
             }
         }
     }

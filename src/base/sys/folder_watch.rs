@@ -86,9 +86,10 @@ impl<K: Clone + PartialEq> FolderWatch<K> {
                 Err(Errno::EAGAIN) => ready.clear_ready(),
                 Err(errno) => return Err(errno.into()),
                 Ok(events) => {
-                    let told = told(&mut self.folders, &self.inotify.get_ref().0, events)?;
-                    if !told.is_empty() {
-                        return Ok(told);
+                    let changes =
+                        read_events(&mut self.folders, &self.inotify.get_ref().0, events)?;
+                    if !changes.is_empty() {
+                        return Ok(changes);
                     }
                 }
             }
@@ -96,12 +97,12 @@ impl<K: Clone + PartialEq> FolderWatch<K> {
     }
 }
 
-fn told<K: Clone>(
+fn read_events<K: Clone>(
     folders: &mut BTreeMap<WatchDescriptor, K>,
     inotify: &Inotify,
     events: Vec<InotifyEvent>,
 ) -> io::Result<Vec<FolderEvent<K>>> {
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     for event in events {
         if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
             return Err(io::Error::other("the queue of inotify overflowed"));
@@ -119,10 +120,10 @@ fn told<K: Clone>(
         };
         if let Some(folder) = folder {
             let entry = event.name;
-            told.push(FolderEvent { folder, entry });
+            changes.push(FolderEvent { folder, entry });
         }
     }
-    Ok(told)
+    Ok(changes)
 }
 
 #[cfg(test)]
@@ -137,13 +138,13 @@ mod tests {
 
     const LONG: Duration = Duration::from_mins(1);
 
-    async fn hears(watch: &mut FolderWatch<u8>, folder: u8, entry: Option<&str>) {
+    async fn expect_event(watch: &mut FolderWatch<u8>, folder: u8, entry: Option<&str>) {
         let expected = FolderEvent {
             folder,
             entry: entry.map(OsString::from),
         };
-        let heard = async { while !watch.next().await.unwrap().contains(&expected) {} };
-        timeout(LONG, heard).await.expect("an event");
+        let wait = async { while !watch.next().await.unwrap().contains(&expected) {} };
+        timeout(LONG, wait).await.expect("an event");
     }
 
     #[tokio::test]
@@ -156,13 +157,13 @@ mod tests {
         watch.add(&one, 1).unwrap();
         watch.add(&other, 2).unwrap();
         fs::write(one.join("config"), "x").unwrap();
-        hears(&mut watch, 1, Some("config")).await;
+        expect_event(&mut watch, 1, Some("config")).await;
         fs::rename(one.join("config"), other.join("moved")).unwrap();
-        hears(&mut watch, 2, Some("moved")).await;
+        expect_event(&mut watch, 2, Some("moved")).await;
         fs::rename(&one, scratch.join("elsewhere")).unwrap();
-        hears(&mut watch, 1, None).await;
+        expect_event(&mut watch, 1, None).await;
         fs::remove_dir_all(&other).unwrap();
-        hears(&mut watch, 2, None).await;
+        expect_event(&mut watch, 2, None).await;
         assert_eq!(watch.count(), 0);
     }
 

@@ -86,7 +86,7 @@ impl ClonedTree {
     /// Mounts it in the jail under the path that it has in the container, read-only and without devices or
     /// programs.
     fn attach(&self) -> io::Result<()> {
-        let target = below(&self.path);
+        let target = path_before_entry(&self.path);
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
         }
@@ -133,7 +133,7 @@ pub fn enter_root(trees: &[ClonedTree]) -> io::Result<()> {
     for name in FILES {
         let file = Path::new("/").join(name);
         if file.exists() {
-            let target = below(&file);
+            let target = path_before_entry(&file);
             if let Some(parent) = target.parent() {
                 fs::create_dir_all(parent)?;
             }
@@ -161,7 +161,7 @@ pub fn enter_root(trees: &[ClonedTree]) -> io::Result<()> {
 
 /// Mounts a directory of programs, or copies the link that is in its place.
 fn programs(directory: &Path) -> io::Result<()> {
-    let target = below(directory);
+    let target = path_before_entry(directory);
     match fs::symlink_metadata(directory) {
         Ok(facts) if facts.is_symlink() => symlink(fs::read_link(directory)?, target),
         Ok(facts) if facts.is_dir() => {
@@ -190,7 +190,7 @@ fn set(target: &Path, flags: MsFlags) -> io::Result<()> {
 }
 
 /// Returns where a path of the jail is before the jail is entered.
-fn below(path: &Path) -> PathBuf {
+fn path_before_entry(path: &Path) -> PathBuf {
     Path::new(PLACE).join(path.strip_prefix("/").unwrap_or(path))
 }
 
@@ -199,12 +199,12 @@ pub fn reading_groups(paths: &[PathBuf]) -> Vec<u32> {
     let mut groups = Vec::new();
     let mut left = MAX_ENTRIES;
     for path in paths {
-        look(path, DEPTH, &mut left, &mut groups);
+        collect_groups(path, DEPTH, &mut left, &mut groups);
     }
     groups
 }
 
-fn look(path: &Path, depth: usize, left: &mut usize, groups: &mut Vec<u32>) {
+fn collect_groups(path: &Path, depth: usize, left: &mut usize, groups: &mut Vec<u32>) {
     let Ok(facts) = fs::symlink_metadata(path) else {
         return;
     };
@@ -220,7 +220,7 @@ fn look(path: &Path, depth: usize, left: &mut usize, groups: &mut Vec<u32>) {
             return;
         }
         *left -= 1;
-        look(&entry.path(), depth - 1, left, groups);
+        collect_groups(&entry.path(), depth - 1, left, groups);
     }
 }
 

@@ -32,13 +32,13 @@ impl KernelEvents {
     ///
     /// Like the other constructors, it needs a tokio runtime.
     pub fn network() -> io::Result<Self> {
-        Self::over(Source::Netlink(Netlink::network()?), Interest::READABLE)
+        Self::register(Source::Netlink(Netlink::network()?), Interest::READABLE)
     }
 
     /// Watches disks and partitions.
     pub fn block_devices() -> io::Result<Self> {
         let netlink = Netlink::block_devices()?;
-        Self::over(Source::Netlink(netlink), Interest::READABLE)
+        Self::register(Source::Netlink(netlink), Interest::READABLE)
     }
 
     /// Watches names in directories; a directory that cannot be watched is left out.
@@ -48,13 +48,13 @@ impl KernelEvents {
             // Not every system has all of them.
             let _ = names.watch(directory, wanted);
         }
-        Self::over(Source::Names(names), Interest::READABLE)
+        Self::register(Source::Names(names), Interest::READABLE)
     }
 
     /// Watches a file of `/proc` that reports its changes, such as `self/mountinfo` (proc(5)) or
     /// `sys/kernel/hostname`.
     pub fn changes_of(file: &Path) -> io::Result<Self> {
-        Self::over(Source::Changing(File::open(file)?), Interest::PRIORITY)
+        Self::register(Source::Changing(File::open(file)?), Interest::PRIORITY)
     }
 
     /// Waits for the next hint; several that arrive together count as one. Safe to drop while waiting.
@@ -80,7 +80,7 @@ impl KernelEvents {
         });
     }
 
-    fn over(source: Source, interest: Interest) -> io::Result<Self> {
+    fn register(source: Source, interest: Interest) -> io::Result<Self> {
         #[expect(unsafe_code, reason = "AsyncFd needs a descriptor that never changes")]
         // SAFETY: each source owns one descriptor and returns its number until it is dropped.
         let source = unsafe { AsyncFd::register_with_interest(source, interest) }?;
@@ -127,7 +127,7 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
 
     /// Runs a test on a thread with its own network, mounts and host name.
-    fn apart(test: fn()) {
+    fn run_isolated(test: fn()) {
         if !Uid::effective().is_root() {
             return skip("namespaces need root");
         }
@@ -161,19 +161,19 @@ mod tests {
 
     /// Each of the changes must cause a hint.
     #[tokio::main(flavor = "current_thread")]
-    async fn heard(open: impl Fn() -> io::Result<KernelEvents>, changes: &[&dyn Fn()]) {
+    async fn expect_hints(open: impl Fn() -> io::Result<KernelEvents>, changes: &[&dyn Fn()]) {
         let hints = open().unwrap();
         for (number, change) in changes.iter().enumerate() {
             change();
-            let heard = timeout(LONG, hints.next()).await;
-            heard.unwrap_or_else(|_| panic!("change {number}")).unwrap();
+            let event = timeout(LONG, hints.next()).await;
+            event.unwrap_or_else(|_| panic!("change {number}")).unwrap();
             hints.forget();
         }
     }
 
     #[test]
     fn interfaces_addresses_and_routes_are_heard_of() {
-        apart(|| {
+        run_isolated(|| {
             if Command::new("ip").arg("-V").output().is_err() {
                 return skip("there is no program ip");
             }
@@ -189,13 +189,13 @@ mod tests {
             ];
             let steps = steps.map(|line| move || drop(ip(line)));
             let steps: Vec<&dyn Fn()> = steps.iter().map(|step| step as &dyn Fn()).collect();
-            heard(KernelEvents::network, &steps);
+            expect_hints(KernelEvents::network, &steps);
         });
     }
 
     #[test]
     fn a_storm_that_nobody_listens_to_is_a_hint_too() {
-        apart(|| {
+        run_isolated(|| {
             if Command::new("ip").arg("-V").output().is_err() {
                 return skip("there is no program ip");
             }
@@ -206,35 +206,35 @@ mod tests {
                 fs::write(scratch.join("batch"), batch).unwrap();
                 run("ip", &["-batch", scratch.join("batch").to_str().unwrap()]);
             };
-            heard(KernelEvents::network, &[&storm]);
+            expect_hints(KernelEvents::network, &[&storm]);
         });
     }
 
     #[test]
     fn mounts_are_heard_of() {
-        apart(|| {
+        run_isolated(|| {
             let scratch = Scratch::new();
             let place = scratch.path().to_str().unwrap();
             let mount = || drop(run("mount", &["-t", "tmpfs", "none", place]));
             let change = || drop(run("mount", &["-o", "remount,ro", place]));
             let unmount = || drop(run("umount", &[place]));
             let open = || KernelEvents::changes_of(Path::new("/proc/thread-self/mountinfo"));
-            heard(open, &[&mount, &change, &unmount]);
+            expect_hints(open, &[&mount, &change, &unmount]);
         });
     }
 
     #[test]
     fn the_host_name_is_heard_of() {
-        apart(|| {
+        run_isolated(|| {
             let rename = || sethostname("renamed").unwrap();
             let open = || KernelEvents::changes_of(Path::new("/proc/sys/kernel/hostname"));
-            heard(open, &[&rename, &|| sethostname("again").unwrap()]);
+            expect_hints(open, &[&rename, &|| sethostname("again").unwrap()]);
         });
     }
 
     #[test]
     fn disks_are_heard_of() {
-        apart(|| {
+        run_isolated(|| {
             if !has("losetup") {
                 return;
             }
@@ -251,7 +251,7 @@ mod tests {
             }
             let device = String::from_utf8(attach.stdout).unwrap().trim().to_owned();
             let detach = || drop(run("losetup", &["-d", &device]));
-            heard(KernelEvents::block_devices, &[&detach]);
+            expect_hints(KernelEvents::block_devices, &[&detach]);
         });
     }
 

@@ -58,13 +58,13 @@ pub use activation::{InheritedSocket, accepts_over_ip, inherited_sockets, starte
 pub use audit_session::{AuditSession, audit_session};
 pub use burst_rate::{BurstRate, BurstUsage};
 pub use cgroup::{
-    Cgroup, LIMITING_CONTROLLERS, cgroup_paths, cgroup2_mount, freezer_state, hold,
-    limiting_controllers, limiting_groups, own_cgroup, share_controllers, stale_cgroups,
+    Cgroup, LIMITING_CONTROLLERS, cgroup_paths, cgroup2_mount, freezer_state, limiting_controllers,
+    limiting_groups, own_cgroup, set_frozen, share_controllers, stale_cgroups,
 };
 pub use child::{Child, Exit};
 pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
 pub use container_root::InsideRoot;
-pub use crockford32::{from_letters, meant_letters, random_letters, to_letters};
+pub use crockford32::{from_letters, normalized_letters, random_letters, to_letters};
 pub use datagram::send_datagram;
 pub use db_backup::keep_copy;
 pub use db_watch::{FileWaiter, FileWaker};
@@ -89,7 +89,7 @@ pub use open_beneath::place_beneath;
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
 pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
 pub use page_release::{hold_few_program_pages, refuse_huge_pages};
-pub use probe::{ask_name_server, echo, knock};
+pub use probe::{ask_name_server, connect_tcp, echo};
 pub use proc_dir::hold_proc;
 pub use process_table::{
     ProcessStat, all_processes, children, descendants, descendants_among, has_in_environment,

@@ -21,7 +21,7 @@ pub struct FoundAddress {
 
 /// Returns every interface's IPv4 and IPv6 addresses, in the kernel's order (getifaddrs(3)).
 pub fn interface_addresses() -> io::Result<Vec<FoundAddress>> {
-    Ok(getifaddrs()?.filter_map(found).collect())
+    Ok(getifaddrs()?.filter_map(convert_address).collect())
 }
 
 /// Lets the kernel close a TCP connection when sent data has not been acknowledged for this time
@@ -43,7 +43,7 @@ pub fn end_when_gone(socket: &impl AsFd, after: Duration) -> io::Result<()> {
     Ok(setsockopt(socket, sockopt::KeepAlive, &true)?)
 }
 
-fn found(interface: InterfaceAddress) -> Option<FoundAddress> {
+fn convert_address(interface: InterfaceAddress) -> Option<FoundAddress> {
     let address = ip(&interface.address?)?;
     let ones = match interface.netmask.as_ref().and_then(ip) {
         Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones(),

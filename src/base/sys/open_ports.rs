@@ -64,7 +64,7 @@ pub fn open_ports() -> io::Result<Vec<OpenPort>> {
             BY_FAMILY,
             &request(family, tcp),
         )?;
-        found.extend(entries.iter().filter_map(|entry| answered(entry, tcp)));
+        found.extend(entries.iter().filter_map(|entry| parse_entry(entry, tcp)));
     }
     Ok(found)
 }
@@ -93,12 +93,12 @@ pub fn open_ports_of(folder: &Path) -> Vec<OpenPort> {
     let mut found = Vec::new();
     for (file, _, tcp) in KINDS {
         let sockets = text(folder.join(file)).unwrap_or_default();
-        found.extend(sockets.lines().filter_map(|line| printed(line, tcp)));
+        found.extend(sockets.lines().filter_map(|line| parse_line(line, tcp)));
     }
     found
 }
 
-fn wanted(tcp: bool) -> u8 {
+fn open_state(tcp: bool) -> u8 {
     if tcp { LISTENS } else { UNCONNECTED }
 }
 
@@ -108,7 +108,7 @@ fn request(family: i32, tcp: bool) -> [u8; REQUEST_BYTES] {
     } else {
         libc::IPPROTO_UDP
     };
-    let states = (1_u32 << wanted(tcp)).to_ne_bytes();
+    let states = (1_u32 << open_state(tcp)).to_ne_bytes();
     let mut bytes = [0; REQUEST_BYTES];
     let small = [family, protocol].map(|number| u8::try_from(number).unwrap_or_default());
     let head = small.into_iter().chain([0, 0]).chain(states);
@@ -120,12 +120,12 @@ fn request(family: i32, tcp: bool) -> [u8; REQUEST_BYTES] {
 
 /// Parses `struct inet_diag_msg`: family, state, timer, retransmissions; ports and addresses in network byte order,
 /// interface and cookie; then expiry, queues, user and inode.
-fn answered(entry: &[u8], tcp: bool) -> Option<OpenPort> {
+fn parse_entry(entry: &[u8], tcp: bool) -> Option<OpenPort> {
     let family = i32::from(*entry.first()?);
     let length = if family == libc::AF_INET { 4 } else { 16 };
     let [high, low] = *entry.get(4..)?.first_chunk()?;
     let [remote_high, remote_low] = *entry.get(6..)?.first_chunk()?;
-    let open = *entry.get(1)? == wanted(tcp) && (remote_high, remote_low) == (0, 0);
+    let open = *entry.get(1)? == open_state(tcp) && (remote_high, remote_low) == (0, 0);
     let mut more = attributes(entry.get(MESSAGE_BYTES..)?);
     let cgroup = more.find_map(|(number, value)| (number == CGROUP_ID).then_some(value));
     open.then_some(OpenPort {
@@ -140,12 +140,12 @@ fn answered(entry: &[u8], tcp: bool) -> Option<OpenPort> {
 
 /// Parses a line of `tcp`, `udp` and the like (`proc_net(5)`): number, local, remote, state, queues, timer,
 /// retransmissions, user, timeout, inode.
-fn printed(line: &str, tcp: bool) -> Option<OpenPort> {
+fn parse_line(line: &str, tcp: bool) -> Option<OpenPort> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let (address, port) = words.get(1)?.split_once(':')?;
     let (_, remote_port) = words.get(2)?.split_once(':')?;
     let state = u8::from_str_radix(words.get(3)?, 16).ok()?;
-    let open = state == wanted(tcp) && remote_port == "0000";
+    let open = state == open_state(tcp) && remote_port == "0000";
     Some(OpenPort {
         tcp,
         address: printed_address(address)?,
@@ -288,13 +288,13 @@ mod tests {
     #[test]
     fn odd_lines_and_entries_are_nothing() {
         for odd in ["", "sl local", "0: x:y z 0A", "0: 0100007F:1F90", ":"] {
-            assert_eq!(printed(odd, true), None, "{odd}");
+            assert_eq!(parse_line(odd, true), None, "{odd}");
         }
         let connected = "1: 0100007F:1F90 0100007F:C001 01 0:0 0:0 0 0 0 7";
-        assert_eq!(printed(connected, true), None);
+        assert_eq!(parse_line(connected, true), None);
         assert_eq!(printed_address("0100007"), None);
         for length in 0..MESSAGE_BYTES {
-            assert_eq!(answered(&vec![10; length], true), None, "{length} bytes");
+            assert_eq!(parse_entry(&vec![10; length], true), None, "{length} bytes");
         }
     }
 }

@@ -88,14 +88,14 @@ fn release_whole_pages(start: usize, length: usize) -> usize {
     #[expect(unsafe_code, reason = "only this call releases pages")]
     // SAFETY: the range is mapped from the program's file and never written, so a page that is read again has the
     // same contents.
-    let told = unsafe {
+    let result = unsafe {
         libc::madvise(
             ptr::without_provenance_mut(first),
             bytes,
             libc::MADV_DONTNEED,
         )
     };
-    if told == 0 { bytes } else { 0 }
+    if result == 0 { bytes } else { 0 }
 }
 
 fn page_bytes() -> usize {

@@ -37,11 +37,11 @@ const IS_CUT: u8 = 0x02;
 pub fn echo(address: IpAddr, wait: Duration, raw: bool) -> io::Result<Option<Duration>> {
     let socket = echo_socket(address, raw)?;
     let token = random_bytes::<TOKEN_BYTES>().map_err(io::Error::other)?;
-    let begun = Instant::now();
+    let started_at = Instant::now();
     socket.send(&request(address, token))?;
     let mut bytes = [0; ANSWER_BYTES];
     loop {
-        let left = wait.saturating_sub(begun.elapsed());
+        let left = wait.saturating_sub(started_at.elapsed());
         if left.is_zero() {
             return Ok(None);
         }
@@ -50,7 +50,7 @@ pub fn echo(address: IpAddr, wait: Duration, raw: bool) -> io::Result<Option<Dur
             Ok(length) => {
                 let answer = bytes.get(..length).unwrap_or_default();
                 if answers(address, answer, raw, token) {
-                    return Ok(Some(begun.elapsed()));
+                    return Ok(Some(started_at.elapsed()));
                 }
             }
             Err(cause) if is_late(&cause) => return Ok(None),
@@ -119,7 +119,7 @@ fn answers(address: IpAddr, bytes: &[u8], raw: bool, token: [u8; TOKEN_BYTES]) -
 ///
 /// # Errors
 /// `ConnectionRefused`, `TimedOut`, and the kernel's error if it has no route.
-pub fn knock(address: SocketAddr, wait: Duration) -> io::Result<()> {
+pub fn connect_tcp(address: SocketAddr, wait: Duration) -> io::Result<()> {
     TcpStream::connect_timeout(&address, wait).map(drop)
 }
 
@@ -135,10 +135,10 @@ pub fn ask_name_server(server: SocketAddr, message: &[u8], wait: Duration) -> io
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(server)?;
     socket.send(message)?;
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let mut bytes = vec![0; DATAGRAM_BYTES];
     loop {
-        let left = wait.saturating_sub(begun.elapsed());
+        let left = wait.saturating_sub(started_at.elapsed());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
@@ -227,9 +227,9 @@ mod tests {
     #[test]
     fn a_port_is_open_or_not() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(knock(listener.local_addr().unwrap(), LONG).is_ok());
+        assert!(connect_tcp(listener.local_addr().unwrap(), LONG).is_ok());
         // Nothing can listen on port 0.
-        assert!(knock("127.0.0.1:0".parse().unwrap(), LONG).is_err());
+        assert!(connect_tcp("127.0.0.1:0".parse().unwrap(), LONG).is_err());
     }
 
     #[test]

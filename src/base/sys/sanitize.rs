@@ -38,7 +38,7 @@ pub fn neutralise_line(text: &str) -> String {
 pub fn sanitize(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
-        if letter.is_control() || is_unseen(letter) {
+        if letter.is_control() || is_invisible(letter) {
             plain.extend(letter.escape_unicode());
         } else {
             plain.push(letter);
@@ -55,7 +55,7 @@ pub fn sanitize_lines(text: &str) -> String {
 
 /// Returns the text as one line of at most `most` characters, without the characters that [`sanitize`] escapes.
 pub fn plain_line(text: &str, most: usize) -> String {
-    let seen = |letter: &char| !is_unseen(*letter) && !letter.is_control();
+    let seen = |letter: &char| !is_invisible(*letter) && !letter.is_control();
     let words: String = text.chars().filter(seen).take(most).collect();
     words.trim().to_owned()
 }
@@ -69,7 +69,7 @@ pub fn is_hostile(c: char) -> bool {
 /// Returns whether a character has no visible width, changes how others are shown, or ends a line. These are the
 /// code points with the Unicode property `Default_Ignorable_Code_Point`, and the separators of lines and
 /// paragraphs.
-fn is_unseen(c: char) -> bool {
+fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

@@ -86,8 +86,8 @@ mod tests {
             assert!(put(b"tk_abc", mode).unwrap_err().contains("chmod 640"));
         }
         for bad in [b"".as_slice(), b"\n", b"two words", b"a\r\nX: y", b"\xff"] {
-            let said = put(bad, 0o600).unwrap_err();
-            assert!(said.contains("word") || said.contains("text"), "{said}");
+            let error = put(bad, 0o600).unwrap_err();
+            assert!(error.contains("word") || error.contains("text"), "{error}");
         }
         let long = put(&[b'a'; 5000], 0o600).unwrap_err();
         // More consecutive `a` than a random path can have.

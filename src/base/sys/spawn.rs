@@ -128,7 +128,7 @@ impl Spawn<'_> {
         let child = forked.map_err(fork_failed)?;
         restored.map_err(|e| fork_failed(e.into()))?;
         drop(report);
-        match trouble_of(File::from(trouble)) {
+        match read_spawn_error(File::from(trouble)) {
             None => Ok(child),
             Some(error) => {
                 // The child exits right after its report, so this wait is short.
@@ -140,7 +140,7 @@ impl Spawn<'_> {
 }
 
 /// Reads the error that the child reported; `None` when `execve` closed the pipe.
-fn trouble_of(mut pipe: File) -> Option<SpawnError> {
+fn read_spawn_error(mut pipe: File) -> Option<SpawnError> {
     let mut bytes = [0; 5];
     pipe.read_exact(&mut bytes).ok()?;
     let [stage, a, b, c, d] = bytes;

@@ -47,9 +47,9 @@ pub fn terminal_size() -> Option<(usize, usize)> {
     };
     #[expect(unsafe_code, reason = "the ioctl has no safe wrapper")]
     // SAFETY: the call writes one `winsize` to the pointer, which is valid until it returns.
-    let told = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    let result = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     let size = (usize::from(size.ws_row), usize::from(size.ws_col));
-    (told == 0 && size.0 > 0 && size.1 > 0).then_some(size)
+    (result == 0 && size.0 > 0 && size.1 > 0).then_some(size)
 }
 
 /// The previous terminal settings; dropping it turns echo on again.

@@ -31,12 +31,12 @@ pub(super) struct CallCounters(Mutex<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    by_tool: BTreeMap<String, OfTool>,
+    by_tool: BTreeMap<String, ToolCounters>,
     series: usize,
 }
 
 #[derive(Debug, Default)]
-struct OfTool {
+struct ToolCounters {
     by_agent: BTreeMap<String, Vec<(&'static str, u64)>>,
     times: Times,
 }
@@ -50,20 +50,20 @@ struct Times {
 }
 
 impl Times {
-    fn add(&mut self, lasted: Duration) {
-        let fits = |(_, (bound, _)): &(_, &(Duration, _))| lasted <= *bound;
+    fn add(&mut self, duration: Duration) {
+        let fits = |(_, (bound, _)): &(_, &(Duration, _))| duration <= *bound;
         let bucket = self.buckets.iter_mut().zip(&BOUNDS).find(fits);
         if let Some((bucket, _)) = bucket {
             *bucket += 1;
         }
         self.count += 1;
-        self.sum = self.sum.saturating_add(lasted);
+        self.sum = self.sum.saturating_add(duration);
     }
 }
 
 impl Counts {
     /// Adds to an existing series; returns `false` if there is none.
-    fn add(&mut self, tool: &str, agent: &str, outcome: &'static str, lasted: Duration) -> bool {
+    fn add(&mut self, tool: &str, agent: &str, outcome: &'static str, duration: Duration) -> bool {
         let Some(of_tool) = self.by_tool.get_mut(tool) else {
             return false;
         };
@@ -73,7 +73,7 @@ impl Counts {
             return false;
         };
         *count += 1;
-        of_tool.times.add(lasted);
+        of_tool.times.add(duration);
         true
     }
 
@@ -86,9 +86,9 @@ impl Counts {
 }
 
 impl CallCounters {
-    pub(super) fn count(&self, tool: &str, agent: &str, outcome: &'static str, lasted: Duration) {
+    pub(super) fn count(&self, tool: &str, agent: &str, outcome: &'static str, duration: Duration) {
         let mut counts = lock(&self.0);
-        if counts.add(tool, agent, outcome, lasted) {
+        if counts.add(tool, agent, outcome, duration) {
             return;
         }
         let (tool, agent) = if counts.series < MAX_SERIES {
@@ -99,9 +99,9 @@ impl CallCounters {
             (OTHER, OTHER)
         };
         // The few series of `other` exceed the limit: as many as there are tools and outcomes.
-        if !counts.add(tool, agent, outcome, lasted) {
+        if !counts.add(tool, agent, outcome, duration) {
             counts.begin(tool, agent, outcome);
-            counts.add(tool, agent, outcome, lasted);
+            counts.add(tool, agent, outcome, duration);
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
             "gatewren_tool_seconds_sum{tool=\"unit_status\"} 500.303",
             "gatewren_tool_seconds_count{tool=\"unit_status\"} 4",
         ] {
-            assert!(page.lines().any(|told| told == line), "{line}: {page}");
+            assert!(page.lines().any(|row| row == line), "{line}: {page}");
         }
     }
 

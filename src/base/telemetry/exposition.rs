@@ -19,7 +19,7 @@ impl Exposition {
         for (at, (label, text)) in labels.iter().enumerate() {
             let opening = if at == 0 { '{' } else { ',' };
             let _ = write!(self.0, "{opening}{label}=\"");
-            self.escaped(text);
+            self.push_escaped(text);
             self.0.push('"');
         }
         if !labels.is_empty() {
@@ -40,7 +40,7 @@ impl Exposition {
     }
 
     /// Escapes a label's text: the owner chooses the names of agents, which may contain anything.
-    fn escaped(&mut self, text: &str) {
+    fn push_escaped(&mut self, text: &str) {
         for letter in text.chars() {
             match letter {
                 '\\' => self.0.push_str("\\\\"),

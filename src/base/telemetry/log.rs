@@ -35,7 +35,7 @@ const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
 /// Starts logging, including panics; further calls in the same process change nothing.
 pub fn init(level: LogLevel) {
     log_panics();
-    if wants_journal(&Surroundings::of_process()) {
+    if wants_journal(&LogEnvironment::of_process()) {
         match tracing_journald::layer() {
             Ok(journal) => to_journal(journal, level),
             Err(cause) => {
@@ -64,7 +64,7 @@ fn exchangeable(level: LogLevel) -> reload::Layer<Targets, Registry> {
 }
 
 /// The facts that decide where lines go.
-struct Surroundings {
+struct LogEnvironment {
     /// `JOURNAL_STREAM`: device and inode of the stream that systemd connected to the journal.
     stream: Option<String>,
     /// Device and inode of our stderr.
@@ -77,7 +77,7 @@ struct Surroundings {
     terminal: bool,
 }
 
-impl Surroundings {
+impl LogEnvironment {
     fn of_process() -> Self {
         Self {
             stream: std::env::var("JOURNAL_STREAM").ok(),
@@ -89,7 +89,7 @@ impl Surroundings {
     }
 }
 
-fn wants_journal(around: &Surroundings) -> bool {
+fn wants_journal(around: &LogEnvironment) -> bool {
     let stream = around.stream.as_deref().and_then(stream_identity);
     let stderr_is_journal = stream.is_some() && stream == around.stderr;
     stderr_is_journal || around.started_by_systemd && around.socket && !around.terminal
@@ -161,8 +161,8 @@ mod tests {
 
     use super::*;
 
-    fn nowhere() -> Surroundings {
-        Surroundings {
+    fn nowhere() -> LogEnvironment {
+        LogEnvironment {
             stream: None,
             stderr: Some((8, 15)),
             started_by_systemd: false,
@@ -182,7 +182,7 @@ mod tests {
             (":", false),
             ("", false),
         ] {
-            let around = Surroundings {
+            let around = LogEnvironment {
                 stream: Some(stream.to_owned()),
                 ..nowhere()
             };
@@ -192,16 +192,16 @@ mod tests {
 
     #[test]
     fn the_journal_is_chosen_when_systemd_started_us_and_nobody_watches() {
-        let service = || Surroundings {
+        let service = || LogEnvironment {
             started_by_systemd: true,
             ..nowhere()
         };
         assert!(wants_journal(&service()));
-        assert!(!wants_journal(&Surroundings {
+        assert!(!wants_journal(&LogEnvironment {
             socket: false,
             ..service()
         }));
-        assert!(!wants_journal(&Surroundings {
+        assert!(!wants_journal(&LogEnvironment {
             terminal: true,
             ..service()
         }));
@@ -214,11 +214,11 @@ mod tests {
 
     #[test]
     fn libraries_are_quieter_than_we_are() {
-        let said = Said::default();
+        let buffer = LogBuffer::default();
         let lines = tracing_subscriber::fmt::layer()
             .with_writer({
-                let said = said.clone();
-                move || said.clone()
+                let buffer = buffer.clone();
+                move || buffer.clone()
             })
             .with_ansi(false)
             .with_timer(Clock)
@@ -229,25 +229,25 @@ mod tests {
             tracing::info!(target: "h2", "theirs");
             tracing::warn!(target: "h2", "their warning");
         });
-        let said = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
         assert!(
-            said.contains("DEBUG gatewren::http: ours tool=\"x\""),
-            "{said}"
+            text.contains("DEBUG gatewren::http: ours tool=\"x\""),
+            "{text}"
         );
-        assert!(said.contains("their warning"), "{said}");
-        assert_eq!(said.lines().count(), 2, "{said}");
+        assert!(text.contains("their warning"), "{text}");
+        assert_eq!(text.lines().count(), 2, "{text}");
         assert_eq!(
-            said.find('T'),
+            text.find('T'),
             Some(10),
-            "a line begins with its time: {said}"
+            "a line begins with its time: {text}"
         );
     }
 
     /// The written output, kept for inspection.
     #[derive(Clone, Default)]
-    struct Said(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Said {
+    impl io::Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())

@@ -80,14 +80,14 @@ impl Metrics {
     }
 
     /// Counts a rejected request, with a reason such as `origin`.
-    pub fn refused(&self, reason: &'static str) {
+    pub fn count_refusal(&self, reason: &'static str) {
         let mut refusals = lock(&self.refusals);
         *refusals.entry(reason).or_default() += 1;
     }
 
     /// Counts an agent's call of a tool that has ended, with an outcome such as `ok` and its duration.
-    pub fn called(&self, tool: &str, agent: &str, outcome: &'static str, lasted: Duration) {
-        self.calls.count(tool, agent, outcome, lasted);
+    pub fn count_call(&self, tool: &str, agent: &str, outcome: &'static str, duration: Duration) {
+        self.calls.count(tool, agent, outcome, duration);
     }
 
     /// The connections that are open now.
@@ -151,9 +151,9 @@ mod tests {
         let _stream = metrics.stream();
         drop(metrics.call());
         for reason in ["origin", "origin", "agent_required", "wrong_password"] {
-            metrics.refused(reason);
+            metrics.count_refusal(reason);
         }
-        metrics.called("unit_status", "agent_1", "ok", Duration::ZERO);
+        metrics.count_call("unit_status", "agent_1", "ok", Duration::ZERO);
         assert_eq!(metrics.connections_open(), 1);
         let mut page = Exposition::default();
         metrics.render(&mut page);
@@ -170,7 +170,7 @@ mod tests {
             "gatewren_auth_failures_total 2",
             "gatewren_tool_calls_total{tool=\"unit_status\",agent=\"agent_1\",outcome=\"ok\"} 1",
         ] {
-            assert!(page.lines().any(|told| told == line), "{line}: {page}");
+            assert!(page.lines().any(|row| row == line), "{line}: {page}");
         }
         let families = page.matches("# TYPE ").count();
         assert_eq!(page.matches("# HELP ").count(), families);

@@ -10,7 +10,7 @@ const MAX_MESSAGE_CHARS: usize = 500;
 /// Replaces Rust's default output for panics.
 pub fn log_panics() {
     panic::set_hook(Box::new(|panic| {
-        let (place, message) = told(panic);
+        let (place, message) = describe_panic(panic);
         tracing::error!(
             place,
             message,
@@ -19,7 +19,7 @@ pub fn log_panics() {
     }));
 }
 
-fn told(panic: &PanicHookInfo<'_>) -> (String, String) {
+fn describe_panic(panic: &PanicHookInfo<'_>) -> (String, String) {
     let place = panic
         .location()
         .map_or_else(String::new, ToString::to_string);
@@ -45,7 +45,7 @@ mod tests {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             if std::thread::current().id() == thread {
-                *kept.lock().unwrap() = Some(told(panic));
+                *kept.lock().unwrap() = Some(describe_panic(panic));
             } else {
                 before(panic);
             }

@@ -17,12 +17,12 @@ const MAX_ENTRIES: usize = 256;
 
 /// Returns a copy of a value without its secrets, and of a limited size.
 pub fn redact(value: &Value) -> Value {
-    within(value, MAX_DEPTH)
+    redact_nested(value, MAX_DEPTH)
 }
 
-fn within(value: &Value, depth: usize) -> Value {
+fn redact_nested(value: &Value, depth: usize) -> Value {
     match value {
-        Value::String(text) => Value::String(shortened(&redact_text(text))),
+        Value::String(text) => Value::String(shorten(&redact_text(text))),
         Value::Array(_) | Value::Object(_) if depth == 0 => "[too deep]".into(),
         Value::Array(list) => {
             // The list may be the words of a command: one may announce that the next is a secret.
@@ -30,19 +30,19 @@ fn within(value: &Value, depth: usize) -> Value {
             let kept = list.iter().take(MAX_ENTRIES);
             let mut kept: Vec<Value> = kept
                 .map(|entry| match entry {
-                    Value::String(text) => shortened(&redact_after(text, &mut announced)).into(),
-                    other => within(other, depth - 1),
+                    Value::String(text) => shorten(&redact_after(text, &mut announced)).into(),
+                    other => redact_nested(other, depth - 1),
                 })
                 .collect();
-            kept.extend(left_out(list.len()).map(Value::String));
+            kept.extend(omission_note(list.len()).map(Value::String));
             Value::Array(kept)
         }
         Value::Object(fields) => {
             let kept = fields.iter().take(MAX_ENTRIES);
             let mut kept: Map<String, Value> = kept
-                .map(|(name, value)| (shortened(&redact_text(name)), field(name, value, depth)))
+                .map(|(name, value)| (shorten(&redact_text(name)), field(name, value, depth)))
                 .collect();
-            kept.extend(left_out(fields.len()).map(|note| ("…".to_owned(), note.into())));
+            kept.extend(omission_note(fields.len()).map(|note| ("…".to_owned(), note.into())));
             Value::Object(kept)
         }
         other => other.clone(),
@@ -53,16 +53,16 @@ fn field(name: &str, value: &Value, depth: usize) -> Value {
     if is_secret_name(name) && !value.is_null() && !value.is_boolean() {
         GONE.into()
     } else {
-        within(value, depth - 1)
+        redact_nested(value, depth - 1)
     }
 }
 
-fn left_out(length: usize) -> Option<String> {
+fn omission_note(length: usize) -> Option<String> {
     let more = length.checked_sub(MAX_ENTRIES).filter(|more| *more > 0)?;
     Some(format!("[{more} more]"))
 }
 
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     match text.split_at(text.floor_char_boundary(MAX_TEXT_BYTES)) {
         (whole, "") => whole.to_owned(),
         (kept, rest) => format!("{kept}[{} more bytes]", rest.len()),

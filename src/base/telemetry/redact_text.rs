@@ -72,13 +72,13 @@ impl<'t> Scan<'t> {
     fn step(&mut self) {
         let blank = self.rest.len() - self.rest.trim_start().len();
         if blank > 0 {
-            let taken = self.take(blank);
-            self.announced.line &= !taken.contains('\n');
+            let part = self.take(blank);
+            self.announced.line &= !part.contains('\n');
             // A backslash at the end of a line continues the command.
-            if taken.contains('\n') && !self.out.ends_with('\\') {
+            if part.contains('\n') && !self.out.ends_with('\\') {
                 self.announced.options = &[];
             }
-            self.out.push_str(taken);
+            self.out.push_str(part);
             return;
         }
         let word = word_of(self.rest);
@@ -105,13 +105,13 @@ impl<'t> Scan<'t> {
         if let Some(found) = assignment(word, self.announced.line) {
             return self.assigned(&found);
         }
-        if let Some((option, value)) = self.attached(word) {
+        if let Some((option, value)) = self.find_attached(word) {
             self.take_into(option);
             return self.value(value, length - option);
         }
         self.announced.next = self.announces(word);
-        self.announced.named = is_secret_name(bare(word));
-        if let Some(options) = options_of(bare(word)) {
+        self.announced.named = is_secret_name(trim_punctuation(word));
+        if let Some(options) = options_of(trim_punctuation(word)) {
             self.announced.options = options;
         } else if ["|", "||", "&&", ";"].contains(&word) || word.ends_with(';') {
             self.announced.options = &[];
@@ -149,20 +149,20 @@ impl<'t> Scan<'t> {
         if let Some(opened) = command_in(self.rest.get(..length).unwrap_or_default()) {
             return self.take_into(opened);
         }
-        let taken = self.take(length);
+        let part = self.take(length);
         match value {
-            OptionValueKind::Behind(between) => match taken.split_once(between) {
+            OptionValueKind::Behind(between) => match part.split_once(between) {
                 Some((user, _)) => {
                     self.out.push_str(&without_shapes(user));
                     self.out.push(between);
                     self.out.push_str(GONE);
                 }
-                None => self.out.push_str(&without_shapes(taken)),
+                None => self.out.push_str(&without_shapes(part)),
             },
             OptionValueKind::Secret => {
                 self.out.push_str(GONE);
                 // `Basic`, followed by the secret.
-                if is_scheme(bare(taken)) {
+                if is_scheme(trim_punctuation(part)) {
                     self.announced.next = Some(OptionValueKind::Secret);
                 }
             }
@@ -180,12 +180,12 @@ impl<'t> Scan<'t> {
             return Some(*value);
         }
         let option = word.starts_with('-') && is_secret_name(word);
-        let bearer = bare(word).eq_ignore_ascii_case("bearer");
+        let bearer = trim_punctuation(word).eq_ignore_ascii_case("bearer");
         (option || bearer).then_some(OptionValueKind::Secret)
     }
 
     /// Finds an option of the program with its value in the same word; returns the length of the option.
-    fn attached(&self, word: &str) -> Option<(usize, OptionValueKind)> {
+    fn find_attached(&self, word: &str) -> Option<(usize, OptionValueKind)> {
         let mut known = self.announced.options.iter();
         known.find_map(|(name, value)| {
             let short = name.len() == 2 && word.len() > 2 && word.starts_with(name);
@@ -194,18 +194,18 @@ impl<'t> Scan<'t> {
     }
 
     fn take_into(&mut self, length: usize) {
-        let taken = self.take(length);
-        let plain = without_shapes(taken);
+        let part = self.take(length);
+        let plain = without_shapes(part);
         self.out.push_str(&plain);
     }
 
     fn take(&mut self, length: usize) -> &'t str {
-        let (taken, rest) = self
+        let (part, rest) = self
             .rest
             .split_at_checked(length)
             .unwrap_or((self.rest, ""));
         self.rest = rest;
-        taken
+        part
     }
 }
 
@@ -263,7 +263,7 @@ fn word_of(text: &str) -> &str {
 }
 
 /// Returns a word without surrounding punctuation.
-fn bare(word: &str) -> &str {
+fn trim_punctuation(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 

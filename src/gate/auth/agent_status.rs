@@ -24,7 +24,7 @@ pub fn reach_of(agent: &Agent, policy: &Policy, spaces: &Spaces) -> Result<Reach
         Reach::of(spaces.get(space).ok_or(AuthError::NoSpace)?)
     };
     Ok(match &policy.overrides.containers {
-        Some(containers) => reach.narrowed(containers),
+        Some(containers) => reach.narrow_to(containers),
         None => reach,
     })
 }

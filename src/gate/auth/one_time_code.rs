@@ -2,7 +2,7 @@
 
 use ring::digest::{SHA256, digest};
 
-use gatewren_base::sys::{Secret, Zeroizing, meant_letters, now_ms, random_letters};
+use gatewren_base::sys::{Secret, Zeroizing, normalized_letters, now_ms, random_letters};
 use gatewren_store::vault::{Vault, VaultError};
 
 /// The length of a code, in two groups: 50 bits. 50 guesses a minute cannot find it.
@@ -20,7 +20,7 @@ impl SetupCode {
         // Bounds the work: twice the length of a code is enough to differ from any code.
         let mut text = Zeroizing::new(String::with_capacity(128));
         text.push_str("owner code ");
-        text.extend(meant_letters(typed).take(2 * LETTERS));
+        text.extend(normalized_letters(typed).take(2 * LETTERS));
         let mut hash = [0; 32];
         hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
         hash

@@ -4,7 +4,7 @@ use ring::digest::{SHA256, digest};
 
 use super::bootstrap::AgentSpec;
 use super::token::Token;
-use gatewren_base::sys::{Secret, Zeroizing, meant_letters, now_ms, random_letters};
+use gatewren_base::sys::{Secret, Zeroizing, normalized_letters, now_ms, random_letters};
 use gatewren_store::vault::{Agent, NewAgent, PairingOutcome, Vault, VaultError};
 
 /// The length of the secret part of a code: 60 bits, which cannot be guessed in its lifetime.
@@ -62,7 +62,7 @@ fn hash(typed: &str) -> [u8; 32] {
     // Bounds the work: twice the length of a code is enough to differ from any code.
     let mut text = Zeroizing::new(String::with_capacity(128));
     text.push_str("pairing code ");
-    text.extend(meant_letters(typed).take(2 * PAIRING_LETTERS));
+    text.extend(normalized_letters(typed).take(2 * PAIRING_LETTERS));
     let mut hash = [0; 32];
     hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
     hash

@@ -7,7 +7,7 @@ use gatewren_base::config::HELPER_POLICY_FILE;
 use gatewren_base::sys::files::{private_dir, write_private};
 use gatewren_wire::operations::{OperationEnd, OperationRefusal, TargetName};
 
-use super::targets::{ADDED, ADDED_BYTES, added, all, named, no_state, own};
+use super::targets::{ADDED, ADDED_BYTES, added, all, find_target, no_state, own};
 use crate::context::helper_context::HelperContext;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
@@ -51,7 +51,7 @@ pub async fn forget(
     helper: &HelperContext,
     name: &TargetName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    if named(helper, name)?.of_the_owner {
+    if find_target(helper, name)?.of_the_owner {
         let message = format!(
             "backup target '{name}' is set in {HELPER_POLICY_FILE}; only the owner of this box can remove it"
         );

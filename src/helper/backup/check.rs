@@ -88,7 +88,7 @@ pub async fn check(
     match read_through(context, &checked.path, &backup).await {
         Ok(entries) => checked.entries = entries,
         Err(StepError::Refused(problem)) => checked.problem = Some(problem.to_string()),
-        Err(halt) => return Err(halt),
+        Err(error) => return Err(error),
     }
     checked.manifest = Some(backup);
     Ok(checked)

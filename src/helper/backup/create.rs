@@ -24,9 +24,9 @@ use crate::context::container_locks::ContainerLock;
 use crate::context::containers::RunningContainer;
 use crate::context::operation_context::OperationContext;
 use crate::host::allowed_paths::{AllowedDirectories, AllowedPath};
-use crate::lxc::paths::plain;
+use crate::lxc::paths::require_plain_lxc;
 use crate::lxc::{config_files, definition};
-use crate::processes::freeze_guard::{FreezeGuard, still};
+use crate::processes::freeze_guard::{FreezeGuard, wait_until_frozen};
 use crate::processes::staging_dir::StagingDir;
 use crate::processes::step_error::StepError;
 
@@ -77,7 +77,7 @@ pub async fn create(
                 .run_blocking(move || put_in_place(&from, &to, backup))
                 .await
         }
-        Err(halt) => Err(halt),
+        Err(error) => Err(error),
     };
     stage.clear().await;
     done.map(|backup| Backup {
@@ -146,15 +146,15 @@ async fn freeze_container(
     context: &mut OperationContext<'_>,
     running: &RunningContainer,
 ) -> Result<Option<FreezeGuard>, StepError> {
-    let frost = FreezeGuard::begin(context.helper, running).map_err(|cause| {
+    let guard = FreezeGuard::begin(context.helper, running).map_err(|cause| {
         OperationRefusal::failed(format!("the container cannot be frozen: {cause}"))
     })?;
-    let Some(frost) = frost else {
+    let Some(guard) = guard else {
         return Ok(None);
     };
-    let freezing = timeout(FREEZE_TIME, still(running));
+    let freezing = timeout(FREEZE_TIME, wait_until_frozen(running));
     match context.relay.wait(freezing).await {
-        Ok(Ok(())) => Ok(Some(frost)),
+        Ok(Ok(())) => Ok(Some(guard)),
         Ok(Err(_)) => {
             let message = "the container could not be frozen in 10 s; back it up while it runs (freeze: false)";
             Err(OperationRefusal::failed(message).into())
@@ -171,13 +171,13 @@ pub async fn freeze_source(
 ) -> Result<Option<FreezeGuard>, StepError> {
     let own = source.container.as_ref();
     let running = own.and_then(|own| own.running.as_ref());
-    let frost = match running.filter(|_| own.is_some_and(|own| own.freeze)) {
+    let guard = match running.filter(|_| own.is_some_and(|own| own.freeze)) {
         Some(running) => freeze_container(context, running).await?,
         None => None,
     };
     backup.was_running = running.is_some();
     backup.was_frozen = running.is_some_and(RunningContainer::is_frozen);
-    Ok(frost)
+    Ok(guard)
 }
 
 /// Returns the storage format of a backup, and the place of its container.
@@ -199,19 +199,19 @@ async fn fill(
     backup: &mut Backup,
 ) -> Result<(), StepError> {
     let own = source.container.as_ref();
-    let frost = freeze_source(context, source, backup).await?;
+    let guard = freeze_source(context, source, backup).await?;
     let archive = stage.join(ARCHIVE);
     let packed = archive::pack(context, &source.contents, &archive).await;
-    drop(frost);
+    drop(guard);
     let packed = packed?;
     (backup.entries, backup.changed_meanwhile) = (Some(packed.entries), packed.changed);
     let mut config_sha256 = None;
     if let Some(own) = own {
         let config = stage.join(CONFIG);
-        write(&config, own.text.as_bytes()).map_err(|e| unwritten(&e))?;
+        write(&config, own.text.as_bytes()).map_err(|e| write_refusal(&e))?;
         config_sha256 = Some(archive::digest(context, &config).await?);
     }
-    let facts = fs::metadata(&archive).map_err(|e| unwritten(&e))?;
+    let facts = fs::metadata(&archive).map_err(|e| write_refusal(&e))?;
     backup.archive_bytes = Some(facts.len());
     backup.format = Some(ArchiveFormat {
         sha256: archive::digest(context, &archive).await?,
@@ -232,7 +232,7 @@ fn put_in_place(from: &Path, to: &Path, backup: Backup) -> Result<Backup, Operat
         fs::rename(from, to).map_err(|cause| FileError::new("keep", to, cause))?;
         sync_directory_of(to)
     };
-    kept().map_err(|e| unwritten(&e))?;
+    kept().map_err(|e| write_refusal(&e))?;
     Ok(backup)
 }
 
@@ -251,7 +251,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 }
 
 /// The refusal for a backup that could not be written.
-pub fn unwritten(cause: &dyn std::fmt::Display) -> OperationRefusal {
+pub fn write_refusal(cause: &dyn std::fmt::Display) -> OperationRefusal {
     OperationRefusal::failed(format!("the backup cannot be written: {cause}"))
 }
 
@@ -261,7 +261,7 @@ async fn container_source<'a>(
     freeze: bool,
 ) -> Result<BackupSource<'a>, StepError> {
     let helper = context.helper;
-    let config = plain(helper, name)?;
+    let config = require_plain_lxc(helper, name)?;
     let claim = helper.locks.take(name)?;
     if !config_files::is_directory(&config) {
         let message = format!(
@@ -296,14 +296,14 @@ async fn host_source<'a>(
     path: &str,
 ) -> Result<BackupSource<'a>, StepError> {
     let policy = context.helper.policy.now();
-    let ground =
+    let allowed =
         AllowedDirectories::new(context.helper, "backup_paths", policy.backup_paths.clone());
     let path = path.to_owned();
     let (place, contents) = context
         .run_blocking(move || {
-            let place = ground.find(&path)?;
+            let place = allowed.find(&path)?;
             if place.facts.is_dir() {
-                let without = ground.kept_below(&place.path);
+                let without = allowed.excluded_below(&place.path);
                 return Ok((place, (".".to_owned(), without)));
             }
             let split = Path::new(&path);
@@ -311,12 +311,12 @@ async fn host_source<'a>(
                 return Err(place.is_no("directory"));
             };
             let name = format!("./{}", name.to_string_lossy());
-            Ok((ground.find(&parent.to_string_lossy())?, (name, Vec::new())))
+            Ok((allowed.find(&parent.to_string_lossy())?, (name, Vec::new())))
         })
         .await?;
     let (name, without) = contents;
     // `tar` reaches the directory through this process's descriptor: it is the one that was checked.
-    let handle = place.handle();
+    let handle = place.descriptor_path();
     let number = handle.file_name().unwrap_or_default().to_string_lossy();
     Ok(BackupSource {
         contents: ArchiveContents {

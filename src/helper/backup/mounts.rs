@@ -6,7 +6,9 @@ use gatewren_base::config::BackupStore;
 use gatewren_base::sys::files::private_dir;
 use gatewren_wire::operations::{KillReason, OperationEnd, OperationRefusal, TargetName};
 
-use super::targets::{HelperBackupTarget, is_mounted, named, no_state, private, silent};
+use super::targets::{
+    HelperBackupTarget, find_target, is_mounted, no_state, private, timeout_refusal,
+};
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::context::tools::HostTool;
@@ -20,7 +22,7 @@ pub async fn mount(
     context: &mut OperationContext<'_>,
     name: &TargetName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let target = named(context.helper, name)?;
+    let target = find_target(context.helper, name)?;
     let place = to_be_mounted(&target)?.to_owned();
     if is_mounted(&place) {
         return Ok(OperationEnd::SUCCESS);
@@ -59,7 +61,7 @@ pub async fn unmount(
     context: &mut OperationContext<'_>,
     name: &TargetName,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let target = named(context.helper, name)?;
+    let target = find_target(context.helper, name)?;
     let place = to_be_mounted(&target)?;
     if !is_mounted(place) {
         return Ok(OperationEnd::SUCCESS);
@@ -80,7 +82,7 @@ async fn run_mount_tool(
     match context.run_tool(tool).await? {
         OperationEnd::Killed {
             why: KillReason::Timeout,
-        } => Err(silent(name)),
+        } => Err(timeout_refusal(name)),
         ending => Ok(ending),
     }
 }

@@ -20,7 +20,7 @@ use super::{added_targets, create, mounts, restic_create, restic_store, restore,
 use crate::context::operation_context::OperationContext;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
-use crate::processes::step_error::{StepError, ending};
+use crate::processes::step_error::{StepError, operation_end};
 
 /// The most backups in a list.
 const MOST: usize = 1000;
@@ -49,12 +49,12 @@ pub async fn perform(
             subject,
             freeze,
         } => {
-            let target = targets::named(helper, target)?;
+            let target = targets::find_target(helper, target)?;
             let made = create(context, &target, subject, *freeze).await;
             print_result(context, made).await
         }
         BackupAction::Verify { target, backup } => {
-            let target = targets::named(helper, target)?;
+            let target = targets::find_target(helper, target)?;
             let verified = verify(context, &target, backup).await;
             print_result(context, verified).await
         }
@@ -63,7 +63,7 @@ pub async fn perform(
             backup,
             subject,
         } => {
-            let target = targets::named(helper, target)?;
+            let target = targets::find_target(helper, target)?;
             restore::restore(context, &target, backup, subject).await
         }
     }
@@ -76,7 +76,7 @@ async fn print_result(
 ) -> Result<OperationEnd, OperationRefusal> {
     let result = match result {
         Ok(result) => result,
-        Err(halt) => return ending(Err(halt)),
+        Err(error) => return operation_end(Err(error)),
     };
     // Plain numbers and strings always serialize.
     let bytes = serde_json::to_vec(&result).unwrap_or_default();
@@ -103,7 +103,7 @@ async fn list(
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let targets = match target {
-        Some(name) => vec![targets::named(context.helper, name)?],
+        Some(name) => vec![targets::find_target(context.helper, name)?],
         None => targets::all(context.helper),
     };
     let policy = context.helper.policy.now();
@@ -127,7 +127,7 @@ async fn list(
                 target: target.name.clone(),
                 obstacle: obstacle.to_string(),
             }),
-            Err(halt) => return ending(Err(halt)),
+            Err(error) => return operation_end(Err(error)),
         }
     }
     print(context.relay, move || {
@@ -153,7 +153,7 @@ async fn list_target(
         return Ok(backups.collect());
     }
     let (at, target) = (target.clone(), target.clone());
-    let listed = targets::in_time(&target.name, move || at.directory());
+    let listed = targets::run_in_time(&target.name, move || at.directory());
     let path = context.relay.wait(listed).await;
     let path = path.map_err(StepError::Killed)??;
     let read = move || Ok(read_manifests(&target, find_backups(&path)?));

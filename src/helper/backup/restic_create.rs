@@ -10,8 +10,8 @@ use gatewren_wire::operations::{Backup, BackupSubject, OperationRefusal, Stream}
 use super::archive::ArchiveContents;
 use super::check::CONFIG;
 use super::create::{
-    BackupSource, exclude_target, find_source, format, freeze_source, new_manifest, unwritten,
-    write, write_manifest,
+    BackupSource, exclude_target, find_source, format, freeze_source, new_manifest, write,
+    write_manifest, write_refusal,
 };
 use super::restic::{LineSplitter, Restic, ResticCommand, order};
 use super::restic_store::{FORMAT, FROZEN, OURS, RUNNING};
@@ -97,13 +97,13 @@ async fn fill(
     source: &BackupSource<'_>,
     backup: &mut Backup,
 ) -> Result<(), StepError> {
-    let frost = freeze_source(context, source, backup).await?;
+    let guard = freeze_source(context, source, backup).await?;
     if let Some(own) = &source.container {
         backup.format = Some(format(FORMAT, Some(own)));
         let written = write(&stage.join(CONFIG), own.text.as_bytes());
         written
             .and_then(|()| write_manifest(stage, backup))
-            .map_err(|e| unwritten(&e))?;
+            .map_err(|e| write_refusal(&e))?;
     }
     let definition = source.container.as_ref().map(|_| stage);
     let command = backup_command(&source.contents, definition, backup)?;
@@ -115,12 +115,12 @@ async fn fill(
             Stream::Stdout => {
                 stdout.read(bytes, &mut |line| news = result.line(line).or(news.take()));
             }
-            Stream::Stderr => stderr.read(bytes, &mut |line| result.complaint(line)),
+            Stream::Stderr => stderr.read(bytes, &mut |line| result.add_error(line)),
         }
         news.map(String::into_bytes)
     };
     let (code, reason) = restic.run(context, command, &mut on_output).await?;
-    drop(frost);
+    drop(guard);
     let summary = result.summary.as_ref();
     let snapshot = summary.and_then(|summary| summary.snapshot_id.clone());
     let problem = match (code, &snapshot, result.unread.take()) {
@@ -132,7 +132,7 @@ async fn fill(
     };
     if let Some(problem) = problem {
         let left = forget(context, restic, snapshot.as_deref()).await?;
-        return Err(unwritten(&format!("{problem}{left}")).into());
+        return Err(write_refusal(&format!("{problem}{left}")).into());
     }
     let may_change = backup.was_running && !backup.was_frozen;
     backup.changed_meanwhile = result.gone || may_change;
@@ -247,7 +247,7 @@ impl ResticResult {
     }
 
     /// Records what could not be read. A file that was deleted after its directory was read does not count.
-    fn complaint(&mut self, line: &[u8]) {
+    fn add_error(&mut self, line: &[u8]) {
         let is_gone = line.windows(GONE.len()).any(|part| part == GONE);
         let skipped = line.trim_ascii_end().ends_with(b", skipping");
         if is_gone && !skipped {
@@ -286,12 +286,12 @@ mod tests {
             (summary.data_added, summary.snapshot_id.as_deref()),
             (Some(1949), Some("ff77f589"))
         );
-        result.complaint(br#"{"message_type":"error","error":{"Op":"lstat","Path":"/srv/many/02944","Err":2},"during":"scan","item":"/srv/many/02944"}"#);
+        result.add_error(br#"{"message_type":"error","error":{"Op":"lstat","Path":"/srv/many/02944","Err":2},"during":"scan","item":"/srv/many/02944"}"#);
         assert!(result.gone && result.unread.is_none());
-        result.complaint(br#"{"message_type":"error","error":{"Op":"open","Path":"/srv/a","Err":5},"during":"archival","item":"/srv/a"}"#);
+        result.add_error(br#"{"message_type":"error","error":{"Op":"open","Path":"/srv/a","Err":5},"during":"archival","item":"/srv/a"}"#);
         assert!(result.unread.is_some());
         let mut other = ResticResult::default();
-        other.complaint(b"/srv/gone does not exist, skipping\n");
+        other.add_error(b"/srv/gone does not exist, skipping\n");
         assert!(other.unread.is_some() && !other.gone);
     }
 

@@ -17,13 +17,13 @@ use super::targets::HelperBackupTarget;
 use crate::context::definitions;
 use crate::context::operation_context::OperationContext;
 use crate::host::allowed_paths::AllowedDirectories;
-use crate::lxc::copies::{check_new, settle};
-use crate::lxc::paths::{plain, stopped};
+use crate::lxc::copies::{check_new, move_into_place};
+use crate::lxc::paths::{require_plain_lxc, require_stopped};
 use crate::lxc::snapshots::{ROOTFS, exchange};
 use crate::lxc::{config_files, definition};
 use crate::processes::answers::to_its_end;
 use crate::processes::staging_dir::StagingDir;
-use crate::processes::step_error::{StepError, ending};
+use crate::processes::step_error::{StepError, operation_end};
 
 /// The mode of a container's directory as LXC creates it.
 const MODE: u32 = 0o770;
@@ -71,8 +71,8 @@ async fn restore_container(
     let directory = definitions.directory(to);
     let is_there = definitions.file(to).exists();
     if is_there && id.container() == Some(to) {
-        let config = plain(helper, to)?;
-        stopped(helper, to).await?;
+        let config = require_plain_lxc(helper, to)?;
+        require_stopped(helper, to).await?;
         if config_files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
             return Err(OperationRefusal::failed(format!(
                 "the root file system of '{to}' is not in its own directory; restore the backup under a new name"
@@ -83,15 +83,15 @@ async fn restore_container(
     }
     let backup = match open_backup(context, target, id).await {
         Ok(backup) => backup,
-        Err(halt) => return ending(Err(halt)),
+        Err(error) => return operation_end(Err(error)),
     };
     if !is_there {
-        let stage = StagingDir::below(helper.containers.lxcpath(), to.as_str()).await?;
+        let stage = StagingDir::create_in(helper.containers.lxcpath(), to.as_str()).await?;
         let filled = stage_container(context, stage.path(), &backup, id, to).await;
-        return settle(helper, stage, to, ending(filled)).await;
+        return move_into_place(helper, stage, to, operation_end(filled)).await;
     }
-    let stage = StagingDir::below(&directory, "restore").await?;
-    let mut done = ending(stage_container(context, stage.path(), &backup, id, to).await);
+    let stage = StagingDir::create_in(&directory, "restore").await?;
+    let mut done = operation_end(stage_container(context, stage.path(), &backup, id, to).await);
     if done == Ok(OperationEnd::SUCCESS) {
         let (from, rest) = (stage.path().join(to.as_str()), stage.path().join("old"));
         let exchanged = to_its_end(move || exchange(&from, &directory, &rest)).await;
@@ -221,7 +221,7 @@ fn move_definition(
     let rootfs = ("lxc.rootfs.path", Some(format!("dir:{to}/{ROOTFS}")));
     let hostname = name.map(|name| ("lxc.uts.name", Some(name.to_string())));
     let settings: Vec<_> = [Some(rootfs), hostname].into_iter().flatten().collect();
-    let text = definition::edited(&text, &settings);
+    let text = definition::edit_text(&text, &settings);
     if name.is_none() {
         return Ok(text);
     }
@@ -252,46 +252,47 @@ async fn restore_directory(
     path: &str,
 ) -> Result<OperationEnd, OperationRefusal> {
     let roots = context.helper.policy.now().host_file_writes.clone();
-    let ground = AllowedDirectories::new(context.helper, "host_file_writes", roots);
-    let asked = path.to_owned();
+    let allowed = AllowedDirectories::new(context.helper, "host_file_writes", roots);
+    let destination = path.to_owned();
     let found = context.run_blocking(move || {
-        let path = Path::new(&asked);
+        let path = Path::new(&destination);
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(OperationRefusal::bad_command(
                 "the path does not name a directory",
             ));
         };
-        let parent = ground.find(&parent.to_string_lossy())?;
+        let parent = allowed.find(&parent.to_string_lossy())?;
         parent.check_ancestors()?;
         let to = parent.path.join(name);
-        if ground.keeps_out(&to, &parent.facts) {
+        if allowed.keeps_out(&to, &parent.facts) {
             return Err(OperationRefusal::bad_command(
                 "a restore into this directory is not allowed",
             ));
         }
         // From here on all paths go through the open descriptor: a rename cannot redirect the restored files.
-        let to = parent.handle().join(name);
+        let to = parent.descriptor_path().join(name);
         if fs::symlink_metadata(&to).is_ok() {
-            let message = format!("{asked} already exists; name a directory that does not exist");
+            let message =
+                format!("{destination} already exists; name a directory that does not exist");
             return Err(OperationRefusal::bad_command(message));
         }
         Ok((parent, to))
     });
     let (parent, to) = match found.await {
         Ok(found) => found,
-        Err(halt) => return ending(Err(halt)),
+        Err(error) => return operation_end(Err(error)),
     };
     let backup = match open_backup(context, target, id).await {
         Ok(backup) => backup,
-        Err(halt) => return ending(Err(halt)),
+        Err(error) => return operation_end(Err(error)),
     };
-    let stage = StagingDir::private(&parent.handle(), "restore").await?;
+    let stage = StagingDir::private(&parent.descriptor_path(), "restore").await?;
     let from = stage.path().join("new");
     let (from, unpacked) = match restore_files(context, &backup, id, &from).await {
         Ok(from) => (from, Ok(())),
-        Err(halt) => (from, Err(halt)),
+        Err(error) => (from, Err(error)),
     };
-    let mut done = ending(unpacked);
+    let mut done = operation_end(unpacked);
     if done == Ok(OperationEnd::SUCCESS) {
         let moved = to_its_end(move || {
             fs::rename(&from, &to).map_err(|e| {

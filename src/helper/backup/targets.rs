@@ -77,7 +77,7 @@ pub fn all(helper: &HelperContext) -> Vec<HelperBackupTarget> {
 }
 
 /// Returns the target with this name.
-pub fn named(
+pub fn find_target(
     helper: &HelperContext,
     name: &TargetName,
 ) -> Result<HelperBackupTarget, OperationRefusal> {
@@ -236,7 +236,7 @@ impl HelperBackupTarget {
             BackupStore::Restic { repository, .. } => (TargetKind::Restic, repository),
         };
         let (place, of_the_owner) = (Some(place.clone()), self.of_the_owner);
-        let looked = in_time(&name, move || {
+        let looked = run_in_time(&name, move || {
             let path = match self.repository() {
                 Some(ready) => ready?,
                 None => Some(self.directory()?),
@@ -259,16 +259,16 @@ impl HelperBackupTarget {
 }
 
 /// Runs `check` with a time limit. A share whose server is gone blocks its thread for minutes.
-pub async fn in_time<T: Send + 'static>(
+pub async fn run_in_time<T: Send + 'static>(
     name: &TargetName,
     check: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
 ) -> Result<T, OperationRefusal> {
     let looked = timeout(ANSWER_TIME, to_its_end(check)).await;
-    looked.unwrap_or_else(|_| Err(silent(name)))
+    looked.unwrap_or_else(|_| Err(timeout_refusal(name)))
 }
 
 /// The refusal for a target that does not respond.
-pub fn silent(name: &TargetName) -> OperationRefusal {
+pub fn timeout_refusal(name: &TargetName) -> OperationRefusal {
     OperationRefusal::failed(format!(
         "backup target '{name}' does not answer; check its server or its disk"
     ))

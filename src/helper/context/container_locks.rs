@@ -21,8 +21,8 @@ pub struct ContainerLock<'a> {
 impl ContainerLocks {
     /// Claims a container, or rejects as busy if it is already claimed.
     pub fn take(&self, name: &ContainerName) -> Result<ContainerLock<'_>, OperationRefusal> {
-        if !self.taken().insert(name.clone()) {
-            return Err(busy(name));
+        if !self.lock_names().insert(name.clone()) {
+            return Err(busy_refusal(name));
         }
         let name = name.clone();
         Ok(ContainerLock { locks: self, name })
@@ -30,18 +30,18 @@ impl ContainerLocks {
 
     /// Rejects as busy if the container is claimed.
     pub fn check_free(&self, name: &ContainerName) -> Result<(), OperationRefusal> {
-        if self.taken().contains(name) {
-            return Err(busy(name));
+        if self.lock_names().contains(name) {
+            return Err(busy_refusal(name));
         }
         Ok(())
     }
 
-    fn taken(&self) -> MutexGuard<'_, BTreeSet<ContainerName>> {
+    fn lock_names(&self) -> MutexGuard<'_, BTreeSet<ContainerName>> {
         lock(&self.0)
     }
 }
 
-fn busy(name: &ContainerName) -> OperationRefusal {
+fn busy_refusal(name: &ContainerName) -> OperationRefusal {
     let message =
         format!("container '{name}' is being copied, restored or removed; try again later");
     OperationRefusal::new(RefusalCode::Busy, message)
@@ -49,6 +49,6 @@ fn busy(name: &ContainerName) -> OperationRefusal {
 
 impl Drop for ContainerLock<'_> {
     fn drop(&mut self) {
-        self.locks.taken().remove(&self.name);
+        self.locks.lock_names().remove(&self.name);
     }
 }

@@ -86,11 +86,11 @@ impl HostContainers {
         if self.definitions.file(name).is_file() {
             return Ok(());
         }
-        Err(self.absent(name))
+        Err(self.absence_refusal(name))
     }
 
     /// The refusal for a container that does not exist.
-    pub fn absent(&self, name: &ContainerName) -> OperationRefusal {
+    pub fn absence_refusal(&self, name: &ContainerName) -> OperationRefusal {
         let message =
             format!("there is no container '{name}'; container_list shows those that exist");
         let name = redact_text(name.as_str());
@@ -156,7 +156,7 @@ impl HostContainers {
 
     /// Returns the containers that were running when last asked about and still are.
     pub fn still_running(&self) -> Vec<(ContainerName, RunningContainer)> {
-        let remembered = self.remembered().clone();
+        let remembered = self.lock_remembered().clone();
         remembered
             .into_iter()
             .filter(|(_, running)| running.still_runs())
@@ -164,12 +164,12 @@ impl HostContainers {
     }
 
     fn recall(&self, name: &ContainerName) -> Option<RunningContainer> {
-        let found = self.remembered().get(name).cloned();
+        let found = self.lock_remembered().get(name).cloned();
         found.filter(RunningContainer::still_runs)
     }
 
     fn remember(&self, name: &ContainerName, running: Option<RunningContainer>) {
-        let mut remembered = self.remembered();
+        let mut remembered = self.lock_remembered();
         if remembered.len() >= MAX_REMEMBERED {
             remembered.clear();
         }
@@ -179,7 +179,7 @@ impl HostContainers {
         };
     }
 
-    fn remembered(&self) -> MutexGuard<'_, BTreeMap<ContainerName, RunningContainer>> {
+    fn lock_remembered(&self) -> MutexGuard<'_, BTreeMap<ContainerName, RunningContainer>> {
         lock(&self.remembered)
     }
 }

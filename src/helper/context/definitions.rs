@@ -49,7 +49,7 @@ impl ContainerDefinitions {
         let mut names: Vec<ContainerName> = plain.filter(|name| self.is_plain(name)).collect();
         if let Some(proxmox) = self.proxmox() {
             let files = entries(proxmox)?;
-            names.extend(files.iter().filter_map(|file| numbered(file)));
+            names.extend(files.iter().filter_map(|file| proxmox_container(file)));
         }
         names.sort();
         names.dedup();
@@ -77,7 +77,7 @@ impl ContainerDefinitions {
 }
 
 /// Returns the container that a Proxmox file defines, such as `101.conf`.
-pub fn numbered(file: &str) -> Option<ContainerName> {
+pub fn proxmox_container(file: &str) -> Option<ContainerName> {
     let name = file.strip_suffix(PROXMOX_SUFFIX)?.parse().ok()?;
     is_number(&name).then_some(name)
 }

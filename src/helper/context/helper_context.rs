@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use gatewren_base::config::{HelperPolicy, LiveSettings};
 use gatewren_base::sys::{
-    Cgroup, hold, is_static, lock, own_cgroup, own_pid, pid_namespace, process, sealed_copy,
+    Cgroup, is_static, lock, own_cgroup, own_pid, pid_namespace, process, sealed_copy, set_frozen,
     share_controllers, stale_cgroups,
 };
 
@@ -172,7 +172,10 @@ pub async fn sweep() {
     let (held, cgroups) = abandoned();
     // Unfreezes first: frozen processes cannot be killed everywhere.
     for held in held {
-        let gone_on = held.path().parent().map(|container| hold(container, false));
+        let gone_on = held
+            .path()
+            .parent()
+            .map(|container| set_frozen(container, false));
         tracing::warn!(path = ?held.path(), ?gone_on, "unfroze a container that a previous helper had frozen");
         let _ = held.remove();
     }

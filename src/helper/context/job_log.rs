@@ -60,12 +60,12 @@ impl JobLog {
     }
 
     /// Bytes written so far, including those deleted since.
-    pub fn written(&self) -> u64 {
+    pub fn written_bytes(&self) -> u64 {
         self.written
     }
 
     /// Bytes that could not be written.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_bytes(&self) -> u64 {
         self.lost
     }
 
@@ -123,7 +123,7 @@ pub fn read(
 }
 
 /// Returns the length of an output that a dead helper left: the end of its last piece.
-pub fn found(directory: &Path) -> u64 {
+pub fn saved_length(directory: &Path) -> u64 {
     let pieces = fs::read_dir(directory).into_iter().flatten().flatten();
     let ends = pieces.filter_map(|piece| {
         let name = piece.file_name().into_string().ok()?;
@@ -150,7 +150,7 @@ mod tests {
         u8::try_from((at ^ (at >> 13)) & 0xff).unwrap()
     }
 
-    fn written(scratch: &Scratch, bytes: u64) -> u64 {
+    fn write_log(scratch: &Scratch, bytes: u64) -> u64 {
         let mut log = JobLog::new(scratch.path().to_owned());
         let mut at = 0;
         while at < bytes {
@@ -159,14 +159,14 @@ mod tests {
             log.write(&text);
             at += chunk;
         }
-        assert_eq!((log.written(), log.lost()), (bytes, 0));
+        assert_eq!((log.written_bytes(), log.lost_bytes()), (bytes, 0));
         bytes
     }
 
     #[test]
     fn an_output_is_read_from_any_place_in_pieces_of_any_size() {
         let scratch = Scratch::new();
-        let all = written(&scratch, 3 * PIECE_BYTES + 17);
+        let all = write_log(&scratch, 3 * PIECE_BYTES + 17);
         for (offset, most) in [(0, 10), (PIECE_BYTES - 3, 6), (all - 1, 100), (0, 5 << 20)] {
             let (begin, bytes) = read(scratch.path(), offset, all, most).unwrap();
             assert_eq!(begin, offset);
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn of_a_long_output_beginning_and_end_are_kept_and_the_gap_is_stepped_over() {
         let scratch = Scratch::new();
-        let all = written(&scratch, 20 * PIECE_BYTES + 1);
+        let all = write_log(&scratch, 20 * PIECE_BYTES + 1);
         let kept = fs::read_dir(scratch.path()).unwrap();
         let kept: u64 = kept.map(|f| f.unwrap().metadata().unwrap().len()).sum();
         assert!(kept <= MOST_BYTES, "{kept}");
@@ -206,6 +206,6 @@ mod tests {
         let mut log = JobLog::new("/nonexistent/place".into());
         log.write(b"12345");
         log.write(b"678");
-        assert_eq!((log.written(), log.lost()), (0, 8));
+        assert_eq!((log.written_bytes(), log.lost_bytes()), (0, 8));
     }
 }

@@ -68,11 +68,13 @@ impl JobOutputSink {
         });
         self.log = written.await.ok().flatten();
         if let Some(log) = &self.log {
-            self.printed.written.store(log.written(), Ordering::Release);
-            self.printed.lost.store(log.lost(), Ordering::Release);
+            self.printed
+                .written
+                .store(log.written_bytes(), Ordering::Release);
+            self.printed.lost.store(log.lost_bytes(), Ordering::Release);
         }
         let bytes = Arc::try_unwrap(bytes).unwrap_or_else(|shared| shared.to_vec());
-        self.tell(Frame::Output(which, bytes)).await;
+        self.send_to_listener(Frame::Output(which, bytes)).await;
     }
 
     /// Waits until the job is cancelled.
@@ -86,13 +88,13 @@ impl JobOutputSink {
     }
 
     /// Returns whether the caller that started the job still listens.
-    pub fn is_heard(&self) -> bool {
+    pub fn has_listener(&self) -> bool {
         self.listener
             .as_ref()
             .is_some_and(|listener| !listener.is_closed())
     }
 
-    async fn tell(&mut self, frame: Frame) {
+    async fn send_to_listener(&mut self, frame: Frame) {
         if let Some(listener) = &self.listener
             && !matches!(
                 timeout(LISTENER_TIME, listener.send(frame)).await,

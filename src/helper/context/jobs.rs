@@ -13,7 +13,7 @@ use gatewren_wire::operations::{
     Frame, Job, JobId, KillReason, OperationEnd, OperationRefusal, RefusalCode,
 };
 
-use super::job_log::{JobLog, MOST_BYTES, found};
+use super::job_log::{JobLog, MOST_BYTES, saved_length};
 use super::job_output_sink::{JobOutputSink, OutputCounters};
 
 /// Concurrent jobs. One more is rejected as busy.
@@ -45,13 +45,13 @@ const LISTENER_FRAMES: usize = 8;
 #[derive(Debug)]
 pub struct JobTable {
     directory: Option<PathBuf>,
-    entries: Mutex<BTreeMap<JobId, Entry>>,
+    entries: Mutex<BTreeMap<JobId, JobEntry>>,
     /// Notified when a job has ended.
-    bell: watch::Sender<u64>,
+    end_notifier: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct JobEntry {
     job: Job,
     printed: Arc<OutputCounters>,
     cancel: watch::Sender<bool>,
@@ -65,7 +65,7 @@ impl JobTable {
         Self {
             directory,
             entries: Mutex::new(entries),
-            bell: watch::Sender::new(0),
+            end_notifier: watch::Sender::new(0),
         }
     }
 
@@ -95,35 +95,35 @@ impl JobTable {
         let kept = private_dir(&own).and_then(|()| write(&own, &job));
         kept.map_err(|e| OperationRefusal::failed(format!("the job cannot be saved: {e}")))?;
         let (printed, cancel) = (Arc::<OutputCounters>::default(), watch::Sender::new(false));
-        let (listener, heard) = mpsc::channel(LISTENER_FRAMES);
+        let (listener, frames) = mpsc::channel(LISTENER_FRAMES);
         let sink = JobOutputSink::new(
             JobLog::new(own),
             Arc::clone(&printed),
             cancel.subscribe(),
             listener,
         );
-        let entry = Entry {
+        let entry = JobEntry {
             printed,
             cancel,
             job: job.clone(),
         };
         entries.insert(job.id, entry);
-        Ok((sink, heard))
+        Ok((sink, frames))
     }
 
     /// Records that a job has ended, how, and whether its caller listened.
-    pub fn end(&self, id: &JobId, ending: OperationEnd, heard: bool) {
+    pub fn end(&self, id: &JobId, ending: OperationEnd, was_heard: bool) {
         if let Some(entry) = lock(&self.entries).get_mut(id) {
             entry.job = entry.now();
             entry.job.ending = Some(ending);
             entry.job.ended_ms = Some(now_ms());
-            entry.job.heard = heard;
+            entry.job.heard = was_heard;
             let own = self.directory.as_deref().map(|d| d.join(id.as_str()));
             if let Some(Err(cause)) = own.map(|own| write(&own, &entry.job)) {
                 tracing::error!(%cause, "the end of a job could not be saved");
             }
         }
-        self.bell.send_modify(|rung| *rung += 1);
+        self.end_notifier.send_modify(|rung| *rung += 1);
     }
 
     /// Returns the jobs of an owner or of all, or the one with this id among them, newest first.
@@ -133,7 +133,7 @@ impl JobTable {
             let own = owner.is_none_or(|owner| entry.job.owner == owner);
             own && id.is_none_or(|id| entry.job.id == *id)
         });
-        let mut jobs: Vec<Job> = found.map(Entry::now).collect();
+        let mut jobs: Vec<Job> = found.map(JobEntry::now).collect();
         jobs.sort_by(|a, b| (b.began_ms, &b.id).cmp(&(a.began_ms, &a.id)));
         jobs
     }
@@ -172,8 +172,8 @@ impl JobTable {
     }
 
     /// Subscribes to notifications that a job has ended.
-    pub fn bell(&self) -> watch::Receiver<u64> {
-        self.bell.subscribe()
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.end_notifier.subscribe()
     }
 
     /// Returns how many jobs run.
@@ -184,12 +184,12 @@ impl JobTable {
 
     /// Waits until none runs.
     pub async fn idle(&self) {
-        let mut bell = self.bell();
-        while self.running() > 0 && bell.changed().await.is_ok() {}
+        let mut ended_jobs = self.subscribe();
+        while self.running() > 0 && ended_jobs.changed().await.is_ok() {}
     }
 }
 
-impl Entry {
+impl JobEntry {
     fn runs(&self) -> bool {
         self.job.ending.is_none()
     }
@@ -210,7 +210,7 @@ pub fn no_such_job(id: &JobId) -> OperationRefusal {
     OperationRefusal::new(RefusalCode::NoSuchJob, message)
 }
 
-fn check_room(entries: &BTreeMap<JobId, Entry>, job: &Job) -> Result<(), OperationRefusal> {
+fn check_room(entries: &BTreeMap<JobId, JobEntry>, job: &Job) -> Result<(), OperationRefusal> {
     if entries.contains_key(&job.id) {
         return Err(OperationRefusal::bad_command(
             "a job with this id already exists",
@@ -229,7 +229,7 @@ fn check_room(entries: &BTreeMap<JobId, Entry>, job: &Job) -> Result<(), Operati
 }
 
 /// Removes the oldest ended jobs until there is room for one more, and returns their ids.
-fn make_room(entries: &mut BTreeMap<JobId, Entry>, owner: &str) -> Vec<JobId> {
+fn make_room(entries: &mut BTreeMap<JobId, JobEntry>, owner: &str) -> Vec<JobId> {
     let mut ended: Vec<Job> = entries
         .values()
         .filter(|entry| !entry.runs())
@@ -252,7 +252,7 @@ fn make_room(entries: &mut BTreeMap<JobId, Entry>, owner: &str) -> Vec<JobId> {
 }
 
 /// Loads the jobs that an earlier helper left.
-fn load(directory: &Path) -> BTreeMap<JobId, Entry> {
+fn load(directory: &Path) -> BTreeMap<JobId, JobEntry> {
     let mut entries = BTreeMap::new();
     for place in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = place.file_name().into_string().unwrap_or_default();
@@ -266,8 +266,8 @@ fn load(directory: &Path) -> BTreeMap<JobId, Entry> {
             tracing::warn!(job = %id, ?removed, "removed a job without a record");
             continue;
         };
-        let entry = Entry {
-            job: ended(&place.path(), job),
+        let entry = JobEntry {
+            job: mark_ended(&place.path(), job),
             printed: Arc::default(),
             cancel: watch::Sender::new(false),
         };
@@ -277,14 +277,14 @@ fn load(directory: &Path) -> BTreeMap<JobId, Entry> {
 }
 
 /// Marks a job that was still running as ended with its helper.
-fn ended(place: &Path, mut job: Job) -> Job {
+fn mark_ended(place: &Path, mut job: Job) -> Job {
     if job.ending.is_some() {
         return job;
     }
     let why = KillReason::Lost;
     job.ending = Some(OperationEnd::Killed { why });
     job.ended_ms = Some(now_ms());
-    job.output_bytes = found(place);
+    job.output_bytes = saved_length(place);
     if let Err(cause) = write(place, &job) {
         tracing::error!(%cause, "the end of a job could not be saved");
     }
@@ -332,10 +332,10 @@ mod tests {
         let scratch = Scratch::new();
         let first = jobs(&scratch);
         let (done, runs) = (job("a"), job("a"));
-        let (mut sink, _heard) = first.begin(done.clone()).unwrap();
+        let (mut sink, _frames) = first.begin(done.clone()).unwrap();
         sink.put(Stream::Stderr, b"hello".to_vec()).await;
         first.end(&done.id, OperationEnd::SUCCESS, true);
-        let (mut sink, _heard) = first.begin(runs.clone()).unwrap();
+        let (mut sink, _frames) = first.begin(runs.clone()).unwrap();
         sink.put(Stream::Stdout, b"abc".to_vec()).await;
         assert_eq!(first.running(), 1);
         assert_eq!(first.find(Some("a"), &runs.id).unwrap().output_bytes, 3);

@@ -109,13 +109,13 @@ impl CallLimits {
 }
 
 /// Returns the limits of a job: the caller's, or the helper's where those are lower.
-pub fn job_limits(asked: OperationLimits, operation: &Operation) -> OperationLimits {
+pub fn job_limits(requested: OperationLimits, operation: &Operation) -> OperationLimits {
     let is_command = operation.facts().time == TimeClass::Command;
-    let limits = limits(asked, operation);
+    let limits = limits(requested, operation);
     OperationLimits {
         timeout_ms: if is_command {
             let most = u64::try_from(JOB_TIME.as_millis()).unwrap_or(u64::MAX);
-            asked.timeout_ms.min(most)
+            requested.timeout_ms.min(most)
         } else {
             limits.timeout_ms
         },
@@ -125,7 +125,7 @@ pub fn job_limits(asked: OperationLimits, operation: &Operation) -> OperationLim
 }
 
 /// Returns the limits in effect: the caller's, or the helper's where those are lower.
-pub fn limits(asked: OperationLimits, operation: &Operation) -> OperationLimits {
+pub fn limits(requested: OperationLimits, operation: &Operation) -> OperationLimits {
     let most = match operation.facts().time {
         TimeClass::Unlimited => Duration::MAX,
         TimeClass::Command => COMMAND_TIME,
@@ -141,10 +141,10 @@ pub fn limits(asked: OperationLimits, operation: &Operation) -> OperationLimits 
         timeout_ms: if most == u64::MAX {
             most
         } else {
-            asked.timeout_ms.min(most)
+            requested.timeout_ms.min(most)
         },
-        output_bytes: asked.output_bytes.min(OUTPUT_BYTES),
-        processes: asked.processes.min(PROCESSES),
+        output_bytes: requested.output_bytes.min(OUTPUT_BYTES),
+        processes: requested.processes.min(PROCESSES),
     }
 }
 
@@ -306,13 +306,13 @@ mod tests {
 
     #[test]
     fn the_lower_limit_holds() {
-        let asked = OperationLimits {
+        let requested = OperationLimits {
             timeout_ms: u64::MAX,
             output_bytes: 7,
             processes: u32::MAX,
         };
         let got = limits(
-            asked,
+            requested,
             &Operation::HostCommand {
                 command: shell("x"),
             },
@@ -322,11 +322,11 @@ mod tests {
             (300_000, 7, PROCESSES)
         );
         assert_eq!(
-            limits(asked, &Operation::ContainerList {}).timeout_ms,
+            limits(requested, &Operation::ContainerList {}).timeout_ms,
             150_000
         );
         assert_eq!(
-            limits(asked, &Operation::ContainerEvents {}).timeout_ms,
+            limits(requested, &Operation::ContainerEvents {}).timeout_ms,
             u64::MAX
         );
     }

@@ -15,19 +15,19 @@ const PERIOD: Duration = Duration::from_mins(1);
 
 /// The rate limit for all such lines of one helper.
 #[derive(Debug, Default)]
-pub struct LogLimiter(Mutex<Count>);
+pub struct LogLimiter(Mutex<LogCount>);
 
 #[derive(Debug, Default)]
-struct Count {
+struct LogCount {
     since: Option<Instant>,
-    said: u32,
+    logged: u32,
     unsaid: u64,
 }
 
 impl LogLimiter {
     /// Logs a line if the limit permits it. `say` gets the number of lines dropped since the last one, if there were
     /// any.
-    pub fn say(&self, say: impl FnOnce(Option<u64>)) {
+    pub fn log(&self, say: impl FnOnce(Option<u64>)) {
         if let Some(unsaid) = self.admit(Instant::now()) {
             say((unsaid > 0).then_some(unsaid));
         }
@@ -37,13 +37,13 @@ impl LogLimiter {
         let mut count = lock(&self.0);
         if count.since.is_none_or(|since| now - since >= PERIOD) {
             count.since = Some(now);
-            count.said = 0;
+            count.logged = 0;
         }
-        if count.said >= MOST {
+        if count.logged >= MOST {
             count.unsaid += 1;
             return None;
         }
-        count.said += 1;
+        count.logged += 1;
         Some(std::mem::take(&mut count.unsaid))
     }
 }
@@ -55,14 +55,14 @@ mod tests {
     #[test]
     fn so_many_are_said_and_the_rest_is_counted() {
         let complaints = LogLimiter::default();
-        let begun = Instant::now();
+        let started_at = Instant::now();
         for _ in 0..MOST {
-            assert_eq!(complaints.admit(begun), Some(0));
+            assert_eq!(complaints.admit(started_at), Some(0));
         }
         for _ in 0..7 {
-            assert_eq!(complaints.admit(begun + PERIOD / 2), None);
+            assert_eq!(complaints.admit(started_at + PERIOD / 2), None);
         }
-        assert_eq!(complaints.admit(begun + PERIOD), Some(7));
-        assert_eq!(complaints.admit(begun + PERIOD), Some(0));
+        assert_eq!(complaints.admit(started_at + PERIOD), Some(7));
+        assert_eq!(complaints.admit(started_at + PERIOD), Some(0));
     }
 }

@@ -71,8 +71,8 @@ fn tool(
     };
     // A name begins with a letter or a digit, so it cannot be taken for an option.
     let named = container.into_iter().flat_map(|name| ["-n", name.as_str()]);
-    let given = log.iter().chain(more).copied();
-    let args = fixed.into_iter().chain(named).chain(given);
+    let extra = log.iter().chain(more).copied();
+    let args = fixed.into_iter().chain(named).chain(extra);
     HostTool {
         name,
         args: args.map(str::to_owned).collect(),

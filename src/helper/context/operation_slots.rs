@@ -38,18 +38,18 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// The places, and the operations that wait for one.
 #[derive(Debug, Default)]
-pub struct OperationSlots(Mutex<Book>);
+pub struct OperationSlots(Mutex<SlotTable>);
 
 /// A place. Dropping it frees the place for the next operation.
 #[derive(Debug)]
 pub struct OperationSlot {
     of: Arc<OperationSlots>,
-    wanted: Wanted,
+    request: SlotRequest,
 }
 
 /// A requester, and the class of its operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Wanted {
+struct SlotRequest {
     requester: Option<Requester>,
     class: Class,
 }
@@ -63,32 +63,32 @@ enum Class {
 }
 
 #[derive(Debug, Default)]
-struct Book {
-    shares: HashMap<Option<Requester>, Share>,
+struct SlotTable {
+    shares: HashMap<Option<Requester>, SlotUsage>,
     /// The places taken by agents, and by requests without a requester.
-    agents: Share,
+    agents: SlotUsage,
     /// The places taken by the owner and the observer.
     privileged: usize,
     /// In order of arrival.
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedRequest>,
     next_number: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Share {
+struct SlotUsage {
     changes: usize,
     reads: usize,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct QueuedRequest {
     number: u64,
-    wanted: Wanted,
+    request: SlotRequest,
     give: oneshot::Sender<OperationSlot>,
 }
 
 /// A turn in the queue; dropping it leaves the queue.
-struct Turn<'p> {
+struct QueueTicket<'p> {
     places: &'p OperationSlots,
     number: u64,
 }
@@ -103,7 +103,7 @@ impl OperationSlots {
         requester: Option<&Requester>,
         operation: &Operation,
     ) -> Result<OperationSlot, OperationRefusal> {
-        let wanted = Wanted {
+        let request = SlotRequest {
             requester: requester.cloned(),
             class: class_of(operation),
         };
@@ -111,106 +111,108 @@ impl OperationSlots {
         let number = {
             let mut book = lock(&self.0);
             // Operations of one requester and class start in their order of arrival.
-            if book.has_room(&wanted) && !book.is_behind(&wanted) {
-                book.count(&wanted);
-                return Ok(self.place(wanted));
+            if book.has_room(&request) && !book.is_behind(&request) {
+                book.count(&request);
+                return Ok(self.take_slot(request));
             }
-            if book.is_queue_full(&wanted) {
-                return Err(book.busy(&wanted));
+            if book.is_queue_full(&request) {
+                return Err(book.busy_refusal(&request));
             }
-            book.queue(wanted.clone(), give)
+            book.queue(request.clone(), give)
         };
-        let _turn = Turn {
+        let _turn = QueueTicket {
             places: self,
             number,
         };
         match timeout(WAIT, given).await {
             Ok(Ok(place)) => Ok(place),
-            _ => Err(lock(&self.0).busy(&wanted)),
+            _ => Err(lock(&self.0).busy_refusal(&request)),
         }
     }
 
-    fn place(self: &Arc<Self>, wanted: Wanted) -> OperationSlot {
+    fn take_slot(self: &Arc<Self>, request: SlotRequest) -> OperationSlot {
         OperationSlot {
             of: self.clone(),
-            wanted,
+            request,
         }
     }
 
     /// Frees a place, and gives free places to the operations that wait.
-    fn release(self: &Arc<Self>, wanted: &Wanted) {
+    fn release(self: &Arc<Self>, request: &SlotRequest) {
         let mut book = lock(&self.0);
-        book.discount(wanted);
+        book.discount(request);
         let mut given = Vec::new();
         while let Some(next) = book.next() {
-            book.count(&next.wanted);
+            book.count(&next.request);
             given.push(next);
         }
         drop(book);
-        for Waiting { wanted, give, .. } in given {
+        for QueuedRequest { request, give, .. } in given {
             // If the waiter is gone, the place is dropped, which frees it again.
-            drop(give.send(self.place(wanted)));
+            drop(give.send(self.take_slot(request)));
         }
     }
 }
 
 impl Drop for OperationSlot {
     fn drop(&mut self) {
-        self.of.release(&self.wanted);
+        self.of.release(&self.request);
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for QueueTicket<'_> {
     fn drop(&mut self) {
         let mut book = lock(&self.places.0);
         book.waiting.retain(|waiting| waiting.number != self.number);
     }
 }
 
-impl Book {
+impl SlotTable {
     /// Returns whether a place is free for this operation. An agent gets at most its share, and never more places
     /// than are still free: an agent that takes all it can leaves half to the others.
-    fn has_room(&self, wanted: &Wanted) -> bool {
+    fn has_room(&self, request: &SlotRequest) -> bool {
         let of_agents = self.agents.total();
         if of_agents + self.privileged >= MAX_OPERATIONS {
             return false;
         }
-        if wanted.is_privileged() {
+        if request.is_privileged() {
             return true;
         }
         let free = (MAX_OPERATIONS - RESERVED_FOR_OWNER).saturating_sub(of_agents);
-        let own = self.share(wanted);
+        let own = self.share(request);
         if own.total() >= free {
             return false;
         }
-        match wanted.class {
+        match request.class {
             Class::Change => own.changes < MAX_CHANGES_OF_ONE && self.agents.changes < MAX_CHANGES,
             Class::Read => own.reads < MAX_READS_OF_ONE,
         }
     }
 
-    fn share(&self, wanted: &Wanted) -> Share {
-        let share = self.shares.get(&wanted.requester);
+    fn share(&self, request: &SlotRequest) -> SlotUsage {
+        let share = self.shares.get(&request.requester);
         share.copied().unwrap_or_default()
     }
 
     /// Returns whether an operation of the same requester and class waits already.
-    fn is_behind(&self, wanted: &Wanted) -> bool {
-        self.waiting.iter().any(|waiting| waiting.wanted == *wanted)
+    fn is_behind(&self, request: &SlotRequest) -> bool {
+        self.waiting
+            .iter()
+            .any(|waiting| waiting.request == *request)
     }
 
-    fn is_queue_full(&self, wanted: &Wanted) -> bool {
-        let same = |waiting: &&Waiting| waiting.wanted.requester == wanted.requester;
+    fn is_queue_full(&self, request: &SlotRequest) -> bool {
+        let same = |waiting: &&QueuedRequest| waiting.request.requester == request.requester;
         let own = self.waiting.iter().filter(same).count();
         self.waiting.len() >= MAX_WAITING || own >= MAX_WAITING_OF_ONE
     }
 
-    fn queue(&mut self, wanted: Wanted, give: oneshot::Sender<OperationSlot>) -> u64 {
+    fn queue(&mut self, request: SlotRequest, give: oneshot::Sender<OperationSlot>) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
-        let waiting = Waiting {
+        let waiting = QueuedRequest {
             number,
-            wanted,
+            request,
             give,
         };
         self.waiting.push(waiting);
@@ -219,43 +221,50 @@ impl Book {
 
     /// Removes the next operation with room from the queue: the owner and the observer first, then the requester with
     /// the fewest places, then the oldest.
-    fn next(&mut self) -> Option<Waiting> {
+    fn next(&mut self) -> Option<QueuedRequest> {
         let with_room = self.waiting.iter().enumerate();
-        let with_room = with_room.filter(|(_, waiting)| self.has_room(&waiting.wanted));
-        let (at, _) = with_room.min_by_key(|(_, Waiting { wanted, number, .. })| {
-            let share = self.share(wanted);
-            (!wanted.is_privileged(), share.total(), *number)
-        })?;
+        let with_room = with_room.filter(|(_, waiting)| self.has_room(&waiting.request));
+        let (at, _) = with_room.min_by_key(
+            |(
+                _,
+                QueuedRequest {
+                    request, number, ..
+                },
+            )| {
+                let share = self.share(request);
+                (!request.is_privileged(), share.total(), *number)
+            },
+        )?;
         Some(self.waiting.remove(at))
     }
 
-    fn count(&mut self, wanted: &Wanted) {
-        if wanted.is_privileged() {
+    fn count(&mut self, request: &SlotRequest) {
+        if request.is_privileged() {
             self.privileged += 1;
             return;
         }
-        let share = self.shares.entry(wanted.requester.clone()).or_default();
-        *share.of(wanted.class) += 1;
-        *self.agents.of(wanted.class) += 1;
+        let share = self.shares.entry(request.requester.clone()).or_default();
+        *share.of(request.class) += 1;
+        *self.agents.of(request.class) += 1;
     }
 
-    fn discount(&mut self, wanted: &Wanted) {
-        if wanted.is_privileged() {
+    fn discount(&mut self, request: &SlotRequest) {
+        if request.is_privileged() {
             self.privileged -= 1;
             return;
         }
-        *self.agents.of(wanted.class) -= 1;
-        if let Some(share) = self.shares.get_mut(&wanted.requester) {
-            *share.of(wanted.class) -= 1;
+        *self.agents.of(request.class) -= 1;
+        if let Some(share) = self.shares.get_mut(&request.requester) {
+            *share.of(request.class) -= 1;
             if share.total() == 0 {
-                self.shares.remove(&wanted.requester);
+                self.shares.remove(&request.requester);
             }
         }
     }
 
-    fn busy(&self, wanted: &Wanted) -> OperationRefusal {
-        let own = self.share(wanted);
-        let (count, what) = match wanted.class {
+    fn busy_refusal(&self, request: &SlotRequest) -> OperationRefusal {
+        let own = self.share(request);
+        let (count, what) = match request.class {
             Class::Change => (own.changes, "commands and changes"),
             Class::Read => (own.reads, "reads"),
         };
@@ -271,7 +280,7 @@ impl Book {
     }
 }
 
-impl Share {
+impl SlotUsage {
     fn total(self) -> usize {
         self.changes + self.reads
     }
@@ -284,7 +293,7 @@ impl Share {
     }
 }
 
-impl Wanted {
+impl SlotRequest {
     fn is_privileged(&self) -> bool {
         matches!(self.requester, Some(Requester::Owner | Requester::Observer))
     }
@@ -331,11 +340,11 @@ mod tests {
         operation: &Operation,
     ) -> Vec<OperationSlot> {
         let mut taken = Vec::new();
-        let wanted = Wanted {
+        let request = SlotRequest {
             requester: Some(requester.clone()),
             class: class_of(operation),
         };
-        while lock(&places.0).has_room(&wanted) {
+        while lock(&places.0).has_room(&request) {
             let place = places.take(Some(requester), operation).await;
             taken.push(place.unwrap());
         }
@@ -350,9 +359,9 @@ mod tests {
         let reads = fill(&places, &agent("a"), &read()).await;
         assert_eq!(reads.len(), 12, "as many in all as are free");
         for other in [Some(agent("b")), None, Some(Requester::Owner)] {
-            let begun = Instant::now();
+            let started_at = Instant::now();
             places.take(other.as_ref(), &change()).await.unwrap();
-            assert_eq!(begun.elapsed(), Duration::ZERO, "{other:?}");
+            assert_eq!(started_at.elapsed(), Duration::ZERO, "{other:?}");
         }
     }
 
@@ -376,19 +385,19 @@ mod tests {
     async fn who_finds_no_place_waits_for_one_and_then_is_refused() {
         let places = places();
         let mut changes = fill(&places, &agent("a"), &change()).await;
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let refused = places.take(Some(&agent("a")), &change()).await;
         let refused = refused.unwrap_err();
         assert_eq!(refused.code, RefusalCode::Busy);
         assert!(refused.message.contains("16 commands"), "{refused}");
-        assert_eq!(begun.elapsed(), WAIT);
+        assert_eq!(started_at.elapsed(), WAIT);
         let requester = agent("a");
         let operation = change();
         let (taken, ()) = tokio::join!(places.take(Some(&requester), &operation), async {
             drop(changes.pop());
         });
         changes.push(taken.unwrap());
-        assert_eq!(begun.elapsed(), WAIT, "it began at once");
+        assert_eq!(started_at.elapsed(), WAIT, "it began at once");
         drop(changes);
         assert!(lock(&places.0).shares.is_empty());
         assert!(lock(&places.0).waiting.is_empty());
@@ -406,10 +415,10 @@ mod tests {
         while lock(&places.0).waiting.len() < MAX_WAITING_OF_ONE {
             tokio::task::yield_now().await;
         }
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let refused = places.take(Some(&agent("a")), &change()).await;
         assert_eq!(refused.unwrap_err().code, RefusalCode::Busy);
-        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert_eq!(started_at.elapsed(), Duration::ZERO);
         places.take(Some(&agent("b")), &change()).await.unwrap();
         // An operation that is aborted leaves the queue.
         waiting[0].abort();

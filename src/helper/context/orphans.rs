@@ -30,7 +30,7 @@ impl Orphans {
     /// Starts a child, which is no stray while its `TrackedChild` exists. In this folder, children are started only here.
     pub fn start(self: &Arc<Self>, spawn: &Spawn<'_>) -> Result<TrackedChild, SpawnError> {
         let child = spawn.spawn()?;
-        self.known().insert(child.pid());
+        self.lock_known().insert(child.pid());
         Ok(TrackedChild {
             child,
             orphans: Arc::clone(self),
@@ -39,19 +39,19 @@ impl Orphans {
 
     /// Kills and reaps all orphans; returns how many were killed.
     pub fn sweep(&self) -> usize {
-        let known = self.known().clone();
+        let known = self.lock_known().clone();
         let orphans = children().into_iter().filter(|pid| !known.contains(pid));
         orphans.filter(|pid| end(*pid)).count()
     }
 
     /// Returns whether LXC's monitor daemon is a child of this helper. One that ran before is not.
     pub fn has_monitor_daemon(&self) -> bool {
-        let known = self.known().clone();
+        let known = self.lock_known().clone();
         let mut orphans = children().into_iter().filter(|pid| !known.contains(pid));
         orphans.any(|pid| program(pid).is_some_and(|name| name == MONITOR_DAEMON))
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeSet<i32>> {
+    fn lock_known(&self) -> MutexGuard<'_, BTreeSet<i32>> {
         // A set of numbers is consistent even if its last holder panicked.
         lock(&self.known)
     }
@@ -74,7 +74,7 @@ impl Deref for TrackedChild {
 
 impl Drop for TrackedChild {
     fn drop(&mut self) {
-        self.orphans.known().remove(&self.child.pid());
+        self.orphans.lock_known().remove(&self.child.pid());
     }
 }
 

@@ -23,7 +23,7 @@ const STEADFAST_TIME: Duration = Duration::from_hours(6);
 /// The output channel of one call to its caller, or of one job to its log.
 #[derive(Debug)]
 pub struct OutputRelay {
-    way: Way,
+    target: OutputTarget,
     output_left: u64,
     stop: StopConditions,
     /// Whether the operation must not be interrupted now.
@@ -36,9 +36,9 @@ pub struct OutputRelay {
 
 /// The destination of the output.
 #[derive(Debug)]
-enum Way {
+enum OutputTarget {
     Caller(Caller),
-    Kept(JobOutputSink),
+    Job(JobOutputSink),
 }
 
 /// A caller at the other end of a connection.
@@ -53,7 +53,7 @@ impl OutputRelay {
     /// Relays to the caller at `stream`, at most `output_bytes` of output.
     pub fn new(stream: UnixStream, output_bytes: u64, stop: StopConditions) -> Self {
         Self {
-            way: Way::Caller(Caller {
+            target: OutputTarget::Caller(Caller {
                 stream,
                 outbox: SendBuffer::default(),
                 reachable: true,
@@ -69,7 +69,7 @@ impl OutputRelay {
     /// Relays a job's output, at most `output_bytes`.
     pub fn for_job(sink: JobOutputSink, output_bytes: u64, stop: StopConditions) -> Self {
         Self {
-            way: Way::Kept(sink),
+            target: OutputTarget::Job(sink),
             output_left: output_bytes,
             stop,
             steadfast: false,
@@ -118,9 +118,9 @@ impl OutputRelay {
             return Ok(something.await);
         }
         let cancelled = async {
-            match &self.way {
-                Way::Caller(caller) => wait_for_disconnect(&caller.stream).await,
-                Way::Kept(sink) => sink.cancelled().await,
+            match &self.target {
+                OutputTarget::Caller(caller) => wait_for_disconnect(&caller.stream).await,
+                OutputTarget::Job(sink) => sink.cancelled().await,
             }
         };
         tokio::select! {
@@ -142,14 +142,18 @@ impl OutputRelay {
             return self.relay_steadfast(outputs, ended).await;
         }
         let Self {
-            way,
+            target,
             output_left,
             stop,
             ..
         } = self;
-        match way {
-            Way::Caller(caller) => caller.relay_until(outputs, ended, stop, output_left).await,
-            Way::Kept(sink) => relay_job_output(sink, outputs, ended, stop, output_left).await,
+        match target {
+            OutputTarget::Caller(caller) => {
+                caller.relay_until(outputs, ended, stop, output_left).await
+            }
+            OutputTarget::Job(sink) => {
+                relay_job_output(sink, outputs, ended, stop, output_left).await
+            }
         }
     }
 
@@ -169,7 +173,7 @@ impl OutputRelay {
                     // Output over the limit is still read and discarded; otherwise the command would block forever.
                     cut(&mut self.output_left, &mut bytes);
                     if !bytes.is_empty() {
-                        self.say(&Frame::Output(which, bytes)).await;
+                        self.send_frame(&Frame::Output(which, bytes)).await;
                     }
                 }
             }
@@ -182,7 +186,7 @@ impl OutputRelay {
             for mut bytes in outputs.rest(which) {
                 let within = cut(&mut self.output_left, &mut bytes);
                 if !bytes.is_empty() {
-                    self.say(&Frame::Output(which, bytes)).await;
+                    self.send_frame(&Frame::Output(which, bytes)).await;
                 }
                 if !within {
                     break;
@@ -192,34 +196,34 @@ impl OutputRelay {
     }
 
     /// Returns whether the caller was still connected at the last send.
-    pub fn reaches(&self) -> bool {
-        match &self.way {
-            Way::Caller(caller) => caller.reachable,
-            Way::Kept(_) => true,
+    pub fn is_reachable(&self) -> bool {
+        match &self.target {
+            OutputTarget::Caller(caller) => caller.reachable,
+            OutputTarget::Job(_) => true,
         }
     }
 
     /// Returns whether a caller receives the output, directly or in addition to the log.
-    pub fn is_heard(&self) -> bool {
-        match &self.way {
-            Way::Caller(caller) => caller.reachable,
-            Way::Kept(sink) => sink.is_heard(),
+    pub fn has_listener(&self) -> bool {
+        match &self.target {
+            OutputTarget::Caller(caller) => caller.reachable,
+            OutputTarget::Job(sink) => sink.has_listener(),
         }
     }
 
     /// Sends bytes as standard output.
     pub async fn write_stdout(&mut self, bytes: Vec<u8>) {
-        self.say(&Frame::Output(Stream::Stdout, bytes)).await;
+        self.send_frame(&Frame::Output(Stream::Stdout, bytes)).await;
     }
 
     /// Sends a frame. Does nothing once the caller has disconnected.
-    pub async fn say(&mut self, frame: &Frame) {
-        match &mut self.way {
-            Way::Caller(caller) => {
+    pub async fn send_frame(&mut self, frame: &Frame) {
+        match &mut self.target {
+            OutputTarget::Caller(caller) => {
                 caller.outbox.put(frame);
                 caller.send().await;
             }
-            Way::Kept(sink) => {
+            OutputTarget::Job(sink) => {
                 if let Frame::Output(which, bytes) = frame {
                     sink.put(*which, bytes.clone()).await;
                 }

@@ -64,7 +64,7 @@ pub async fn output(tool: &HostTool, orphans: &Arc<Orphans>) -> Result<String, O
 
 /// Runs a tool to its end, without a time limit. Returns its exit status and the end of its stdout, followed by its
 /// stderr. If the tool must not be interrupted, spawn this in its own task.
-pub async fn whole(
+pub async fn run_to_end(
     tool: HostTool,
     orphans: Arc<Orphans>,
 ) -> Result<(Exit, String), OperationRefusal> {

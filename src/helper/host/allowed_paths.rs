@@ -87,11 +87,11 @@ impl AllowedDirectories {
     pub fn find(&self, path: &str) -> Result<AllowedPath, OperationRefusal> {
         let (root, rest) = self.split(path)?;
         // The owner named this directory, so it may be a link.
-        let root = File::open(root).map_err(|e| wrong(root, &e))?;
-        let file = place_beneath(&root, rest, false).map_err(|e| wrong(path, &e))?;
-        let place = AllowedPath::of(file).map_err(|e| wrong(path, &e))?;
+        let root = File::open(root).map_err(|e| path_refusal(root, &e))?;
+        let file = place_beneath(&root, rest, false).map_err(|e| path_refusal(path, &e))?;
+        let place = AllowedPath::of(file).map_err(|e| path_refusal(path, &e))?;
         if self.keeps_out(&place.path, &place.facts) {
-            return Err(kept(path));
+            return Err(exclusion_refusal(path));
         }
         Ok(place)
     }
@@ -102,7 +102,7 @@ impl AllowedDirectories {
     }
 
     /// Returns the paths below `path` that are out of reach, relative to it.
-    pub fn kept_below(&self, path: &Path) -> Vec<PathBuf> {
+    pub fn excluded_below(&self, path: &Path) -> Vec<PathBuf> {
         let kept = self.kept_out.iter();
         let below = kept.filter_map(|kept| kept.strip_prefix(path).ok());
         below.map(Path::to_owned).collect()
@@ -122,7 +122,7 @@ impl AllowedDirectories {
             .iter()
             .any(|kept| Path::new(path).starts_with(kept))
         {
-            return Err(kept(path));
+            return Err(exclusion_refusal(path));
         }
         let roots = self.roots.iter().filter_map(|root| {
             let rest = Path::new(path).strip_prefix(root).ok()?;
@@ -141,19 +141,19 @@ impl AllowedDirectories {
 
 impl AllowedPath {
     fn of(file: File) -> io::Result<Self> {
-        let path = fs::read_link(handle(&file))?;
+        let path = fs::read_link(descriptor_path(&file))?;
         let facts = file.metadata()?;
         Ok(Self { file, path, facts })
     }
 
     /// Opens the entry below this directory. Follows no link and crosses no mount.
-    pub fn below(&self, name: &Path) -> io::Result<Self> {
+    pub fn open_below(&self, name: &Path) -> io::Result<Self> {
         place_beneath(&self.file, name, true).and_then(Self::of)
     }
 
     /// A path that refers to this open file even if it is renamed.
-    pub fn handle(&self) -> PathBuf {
-        handle(&self.file)
+    pub fn descriptor_path(&self) -> PathBuf {
+        descriptor_path(&self.file)
     }
 
     /// Checks that only root can replace this directory or one above it, as sshd does for the files that it trusts
@@ -167,13 +167,13 @@ impl AllowedPath {
         // From the root downwards: only root can replace a directory whose parents have passed the check.
         for ancestor in ancestors {
             let facts = fs::symlink_metadata(ancestor);
-            let facts = facts.map_err(|e| wrong(&ancestor.to_string_lossy(), &e))?;
+            let facts = facts.map_err(|e| path_refusal(&ancestor.to_string_lossy(), &e))?;
             if !is_safe(&facts) {
                 return Err(unsafe_ancestor(ancestor));
             }
         }
         let now = fs::symlink_metadata(&self.path);
-        let now = now.map_err(|e| wrong(&self.path.to_string_lossy(), &e))?;
+        let now = now.map_err(|e| path_refusal(&self.path.to_string_lossy(), &e))?;
         if (now.dev(), now.ino()) != (self.facts.dev(), self.facts.ino()) {
             let path = self.path.display();
             let message =
@@ -188,7 +188,8 @@ impl AllowedPath {
         if !self.facts.is_file() {
             return Err(self.is_no("regular file"));
         }
-        File::open(self.handle()).map_err(|e| wrong(&self.path.to_string_lossy(), &e))
+        File::open(self.descriptor_path())
+            .map_err(|e| path_refusal(&self.path.to_string_lossy(), &e))
     }
 
     /// Returns the entries of the directory, in no order.
@@ -196,8 +197,8 @@ impl AllowedPath {
         if !self.facts.is_dir() {
             return Err(self.is_no("directory"));
         }
-        let entries = read_dir(self.handle());
-        let entries = entries.map_err(|e| wrong(&self.path.to_string_lossy(), &e))?;
+        let entries = read_dir(self.descriptor_path());
+        let entries = entries.map_err(|e| path_refusal(&self.path.to_string_lossy(), &e))?;
         Ok(entries.flatten().take(DIRECTORY_ENTRIES).collect())
     }
 
@@ -223,7 +224,7 @@ fn unsafe_ancestor(path: &Path) -> OperationRefusal {
     ))
 }
 
-fn kept(path: &str) -> OperationRefusal {
+fn exclusion_refusal(path: &str) -> OperationRefusal {
     let path = path.escape_debug();
     let message = format!(
         "no agent has access to {path}: gatewren's own files, containers, /proc, /sys and /dev are excluded"
@@ -232,12 +233,12 @@ fn kept(path: &str) -> OperationRefusal {
 }
 
 /// Not `/proc/self`: programs that the helper starts reach its descriptors through this path too.
-fn handle(file: &File) -> PathBuf {
+fn descriptor_path(file: &File) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 
 /// Converts an I/O error on a path to a refusal.
-pub fn wrong(path: &str, cause: &io::Error) -> OperationRefusal {
+pub fn path_refusal(path: &str, cause: &io::Error) -> OperationRefusal {
     let path = path.escape_debug();
     OperationRefusal::failed(match cause.kind() {
         io::ErrorKind::NotFound => format!("{path} does not exist"),

@@ -51,15 +51,15 @@ impl KeyFile {
     /// # Errors
     /// Fails if another user could have written it: sshd(8) would ignore it too.
     pub fn open(entry: &str, make: bool) -> Result<Self, OperationRefusal> {
-        let wrong =
+        let path_refusal =
             |shown: &str, cause: &io::Error| OperationRefusal::failed(format!("{shown}: {cause}"));
         let (folder, name, owner) = place(entry)?;
         let shown = folder.join(&name).display().to_string();
         if make && owner.is_some() {
-            make_folder(&folder, owner).map_err(|e| wrong(&shown, &e))?;
+            make_folder(&folder, owner).map_err(|e| path_refusal(&shown, &e))?;
         }
-        let directory = opened(&folder).map_err(|e| wrong(&shown, &e))?;
-        let facts = directory.metadata().map_err(|e| wrong(&shown, &e))?;
+        let directory = open_folder(&folder).map_err(|e| path_refusal(&shown, &e))?;
+        let facts = directory.metadata().map_err(|e| path_refusal(&shown, &e))?;
         let (uid, gid) = owner.unwrap_or((facts.uid(), facts.gid()));
         let whose = [0, uid];
         if !whose.contains(&facts.uid()) || facts.mode() & 0o022 != 0 {
@@ -83,13 +83,14 @@ impl KeyFile {
 
     fn read(&mut self, whose: &[u32]) -> Result<(), OperationRefusal> {
         let shown = &self.shown;
-        let wrong = |cause: &io::Error| OperationRefusal::failed(format!("{shown}: {cause}"));
+        let path_refusal =
+            |cause: &io::Error| OperationRefusal::failed(format!("{shown}: {cause}"));
         let handle = match place_beneath(&self.directory, &self.name, true) {
             Ok(handle) => handle,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(cause) => return Err(wrong(&cause)),
+            Err(cause) => return Err(path_refusal(&cause)),
         };
-        let facts = handle.metadata().map_err(|e| wrong(&e))?;
+        let facts = handle.metadata().map_err(|e| path_refusal(&e))?;
         if !facts.is_file() || !whose.contains(&facts.uid()) || facts.mode() & 0o022 != 0 {
             return Err(OperationRefusal::failed(format!(
                 "{shown} is not a regular file that only its account and root can write; it is not read or changed"
@@ -100,10 +101,10 @@ impl KeyFile {
                 "{shown} is larger than {FILE_BYTES} bytes; it is not read or changed"
             )));
         }
-        let file = File::open(fd_path(&handle)).map_err(|e| wrong(&e))?;
+        let file = File::open(fd_path(&handle)).map_err(|e| path_refusal(&e))?;
         let mut bytes = Vec::new();
         let read = file.take(FILE_BYTES).read_to_end(&mut bytes);
-        read.map_err(|e| wrong(&e))?;
+        read.map_err(|e| path_refusal(&e))?;
         self.old = Some(facts);
         self.bytes = bytes;
         Ok(())
@@ -116,7 +117,7 @@ impl KeyFile {
     /// Fails if the file changed since it was read.
     pub fn replace(&self, bytes: &[u8]) -> Result<(), OperationRefusal> {
         let shown = &self.shown;
-        let wrong = |cause: io::Error| {
+        let path_refusal = |cause: io::Error| {
             OperationRefusal::failed(format!("{shown}: {cause}; nothing was changed"))
         };
         if bytes.len() as u64 > FILE_BYTES {
@@ -124,7 +125,7 @@ impl KeyFile {
                 format!("{shown} would be larger than {FILE_BYTES} bytes; nothing was changed");
             return Err(OperationRefusal::failed(words));
         }
-        let random = random_bytes::<8>().map_err(|e| wrong(io::Error::other(e)))?;
+        let random = random_bytes::<8>().map_err(|e| path_refusal(io::Error::other(e)))?;
         let passing = format!(".authorized_keys-{:016x}", u64::from_ne_bytes(random));
         let passing = fd_path(&self.directory).join(passing);
         let done = self.write(&passing, bytes);
@@ -132,7 +133,7 @@ impl KeyFile {
             // Best effort: the first error is the one that matters.
             let _ = fs::remove_file(&passing);
         }
-        done.map_err(wrong)
+        done.map_err(path_refusal)
     }
 
     fn write(&self, passing: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -167,7 +168,7 @@ impl KeyFile {
 }
 
 /// Runs `work` while no other task changes these files.
-pub fn in_turn<T>(work: impl FnOnce() -> T) -> T {
+pub fn run_exclusively<T>(work: impl FnOnce() -> T) -> T {
     let _turn = lock(&TURN);
     work()
 }
@@ -197,7 +198,7 @@ fn unknown(entry: &str) -> OperationRefusal {
 
 /// Opens the directory, but no symbolic link in its place. The system chooses an account's home; the account controls
 /// what is inside it.
-fn opened(folder: &Path) -> io::Result<File> {
+fn open_folder(folder: &Path) -> io::Result<File> {
     let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else {
         return File::open(folder);
     };
@@ -209,7 +210,7 @@ fn make_folder(folder: &Path, owner: Option<Owner>) -> io::Result<()> {
         Ok(()) => {
             let (uid, gid) = owner.unzip();
             // Through the open descriptor: the name is in a home, where the user may replace it with a link.
-            chown(fd_path(&opened(folder)?), uid, gid)
+            chown(fd_path(&open_folder(folder)?), uid, gid)
         }
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(cause) => Err(cause),

@@ -38,8 +38,8 @@ pub fn programs(sockets: &[u64]) -> Vec<u8> {
 }
 
 /// Plain numbers and strings always serialize.
-fn json(told: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(told).unwrap_or_default()
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn only_what_is_mounted_is_measured() {
         let places = ["/", "/etc/passwd", "/no/such/place"].map(str::to_owned);
-        let told: BTreeMap<String, DiskSpace> = serde_json::from_slice(&spaces(&places)).unwrap();
-        assert_eq!(told.keys().collect::<Vec<_>>(), ["/"]);
+        let sizes: BTreeMap<String, DiskSpace> = serde_json::from_slice(&spaces(&places)).unwrap();
+        assert_eq!(sizes.keys().collect::<Vec<_>>(), ["/"]);
     }
 }

@@ -16,7 +16,7 @@ use gatewren_wire::operations::{
     HostFileWrite, Operation, OperationEnd, OperationRefusal,
 };
 
-use super::allowed_paths::{AllowedDirectories, AllowedPath, wrong};
+use super::allowed_paths::{AllowedDirectories, AllowedPath, path_refusal};
 use super::search::search;
 use crate::context::operation_context::OperationContext;
 use crate::processes::printing::print;
@@ -45,46 +45,52 @@ pub async fn perform(
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     let policy = context.helper.policy.now();
-    let ground =
+    let allowed =
         |key, roots: &[String]| AllowedDirectories::new(context.helper, key, roots.to_vec());
-    let reads = || ground("host_file_reads", &policy.host_file_reads);
+    let reads = || allowed("host_file_reads", &policy.host_file_reads);
     match operation.clone() {
-        Operation::HostFileList(asked) => {
-            let ground = reads();
-            print(context.relay, move || Ok(json(&list(&ground, &asked)?))).await
+        Operation::HostFileList(request) => {
+            let allowed = reads();
+            print(context.relay, move || Ok(json(&list(&allowed, &request)?))).await
         }
-        Operation::HostFileSearch(asked) => {
-            let ground = reads();
-            print(context.relay, move || Ok(json(&search(&ground, &asked)?))).await
+        Operation::HostFileSearch(request) => {
+            let allowed = reads();
+            print(context.relay, move || {
+                Ok(json(&search(&allowed, &request)?))
+            })
+            .await
         }
-        Operation::HostFileRead(asked) => {
-            let ground = reads();
-            print(context.relay, move || read(&ground, &asked)).await
+        Operation::HostFileRead(request) => {
+            let allowed = reads();
+            print(context.relay, move || read(&allowed, &request)).await
         }
-        Operation::HostFileWrite(asked) => {
-            let ground = ground("host_file_writes", &policy.host_file_writes);
-            print(context.relay, move || Ok(json(&write(&ground, &asked)?))).await
+        Operation::HostFileWrite(request) => {
+            let allowed = allowed("host_file_writes", &policy.host_file_writes);
+            print(context.relay, move || Ok(json(&write(&allowed, &request)?))).await
         }
         _ => Err(OperationRefusal::failed("unsupported file operation")),
     }
 }
 
-fn list(ground: &AllowedDirectories, asked: &HostFileList) -> Result<FileList, OperationRefusal> {
-    let Some(path) = &asked.path else {
+fn list(
+    allowed: &AllowedDirectories,
+    request: &HostFileList,
+) -> Result<FileList, OperationRefusal> {
+    let Some(path) = &request.path else {
         let facts = |root: &String| Some(entry(root.clone(), &fs::metadata(root).ok()?));
-        let entries: Vec<FileEntry> = ground.roots().iter().filter_map(facts).collect();
+        let entries: Vec<FileEntry> = allowed.roots().iter().filter_map(facts).collect();
         return Ok(FileList {
             path: None,
             total: entries.len(),
             entries,
         });
     };
-    let place = ground.find(path)?;
+    let place = allowed.find(path)?;
     let mut names = place.entries()?;
     names.sort_by_key(DirEntry::file_name);
     // An entry that no longer exists is left out. A link is listed as a link, not as its target.
-    let listed = names.iter().skip(asked.offset as usize);
-    let listed = listed.take(asked.limit.min(ANSWER_ENTRIES) as usize);
+    let listed = names.iter().skip(request.offset as usize);
+    let listed = listed.take(request.limit.min(ANSWER_ENTRIES) as usize);
     let listed = listed.filter_map(|found| {
         let name = found.file_name().to_string_lossy().into_owned();
         Some(entry(name, &found.metadata().ok()?))
@@ -96,18 +102,18 @@ fn list(ground: &AllowedDirectories, asked: &HostFileList) -> Result<FileList, O
     })
 }
 
-fn read(ground: &AllowedDirectories, asked: &HostFileRead) -> Result<Vec<u8>, OperationRefusal> {
-    let place = ground.find(&asked.path)?;
+fn read(allowed: &AllowedDirectories, request: &HostFileRead) -> Result<Vec<u8>, OperationRefusal> {
+    let place = allowed.find(&request.path)?;
     let file = place.open()?;
-    let mut bytes = vec![0; asked.limit.min(ANSWER_BYTES) as usize];
+    let mut bytes = vec![0; request.limit.min(ANSWER_BYTES) as usize];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        let at = asked.offset.saturating_add(filled as u64);
+        let at = request.offset.saturating_add(filled as u64);
         match file.read_at(rest, at) {
             Ok(0) => break,
             Ok(more) => filled += more,
             Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-            Err(cause) => return Err(wrong(&asked.path, &cause)),
+            Err(cause) => return Err(path_refusal(&request.path, &cause)),
         }
     }
     bytes.truncate(filled);
@@ -119,29 +125,29 @@ fn read(ground: &AllowedDirectories, asked: &HostFileRead) -> Result<Vec<u8>, Op
 
 /// The new version is renamed into place in one step: a reader, or a power failure, sees the old file or the new one.
 fn write(
-    ground: &AllowedDirectories,
-    asked: &HostFileWrite,
+    allowed: &AllowedDirectories,
+    request: &HostFileWrite,
 ) -> Result<FileWritten, OperationRefusal> {
-    let path = Path::new(&asked.path);
+    let path = Path::new(&request.path);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(OperationRefusal::bad_command(
             "the path does not name a file",
         ));
     };
-    let bytes = STANDARD.decode(&asked.base64);
+    let bytes = STANDARD.decode(&request.base64);
     let bytes = bytes.map_err(|_| OperationRefusal::bad_command("the content is not base64"))?;
     if bytes.len() > WRITE_BYTES {
         let most = format!("a file that is written may have {WRITE_BYTES} bytes at most");
         return Err(OperationRefusal::bad_command(most));
     }
-    let directory = ground.find(&parent.to_string_lossy())?;
+    let directory = allowed.find(&parent.to_string_lossy())?;
     if !directory.facts.is_dir() {
         return Err(directory.is_no("directory"));
     }
-    let old = old_version(ground, &directory, name, asked.new)?;
+    let old = old_version(allowed, &directory, name, request.new)?;
     let at = directory.path.join(name);
     let written = replace(&directory, name, &bytes, old.as_ref());
-    let old_name = written.map_err(|e| wrong(&at.to_string_lossy(), &e))?;
+    let old_name = written.map_err(|e| path_refusal(&at.to_string_lossy(), &e))?;
     Ok(FileWritten {
         path: at.to_string_lossy().into_owned(),
         size_bytes: bytes.len() as u64,
@@ -152,17 +158,17 @@ fn write(
 
 /// Returns the metadata of the file at this name, if there is one and it may be replaced.
 fn old_version(
-    ground: &AllowedDirectories,
+    allowed: &AllowedDirectories,
     directory: &AllowedPath,
     name: &OsStr,
     must_be_new: bool,
 ) -> Result<Option<Metadata>, OperationRefusal> {
     let at = directory.path.join(name);
     let shown = at.to_string_lossy();
-    let facts = match fs::symlink_metadata(directory.handle().join(name)) {
+    let facts = match fs::symlink_metadata(directory.descriptor_path().join(name)) {
         Ok(facts) => facts,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(cause) => return Err(wrong(&shown, &cause)),
+        Err(cause) => return Err(path_refusal(&shown, &cause)),
     };
     if must_be_new {
         return Err(OperationRefusal::failed(format!("{shown} already exists")));
@@ -171,7 +177,7 @@ fn old_version(
         let message = format!("{shown} is a symbolic link; name its target instead");
         return Err(OperationRefusal::failed(message));
     }
-    if !facts.is_file() || ground.keeps_out(&at, &facts) {
+    if !facts.is_file() || allowed.keeps_out(&at, &facts) {
         let message = format!("{shown} is not a file that may be replaced");
         return Err(OperationRefusal::failed(message));
     }
@@ -185,7 +191,7 @@ fn replace(
     bytes: &[u8],
     old: Option<&Metadata>,
 ) -> io::Result<Option<PathBuf>> {
-    let folder = directory.handle();
+    let folder = directory.descriptor_path();
     let random = random_bytes::<8>().map_err(io::Error::other)?;
     let passing = folder.join(format!(".gatewren-{:016x}", u64::from_ne_bytes(random)));
     let old_name = old.map(|_| {

@@ -16,7 +16,7 @@ use gatewren_wire::operations::{
 
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::processes::step_error::{ProgramStep, StepError, ending};
+use crate::processes::step_error::{ProgramStep, StepError, operation_end};
 
 /// How long sendmail may take. After that it is killed with all that it started.
 const TIME: Duration = Duration::from_mins(1);
@@ -42,12 +42,12 @@ const COMPLAINT_BYTES: usize = 512;
 /// Sends a message.
 pub async fn send(
     context: &mut OperationContext<'_>,
-    letter: &MailMessage,
+    message: &MailMessage,
 ) -> Result<OperationEnd, OperationRefusal> {
     let is_long =
-        letter.subject.len() > LETTER_SUBJECT_BYTES || letter.text.len() > LETTER_TEXT_BYTES;
+        message.subject.len() > LETTER_SUBJECT_BYTES || message.text.len() > LETTER_TEXT_BYTES;
     if is_long
-        || letter
+        || message
             .agent
             .as_ref()
             .is_some_and(|name| name.len() > LETTER_SUBJECT_BYTES)
@@ -63,7 +63,7 @@ pub async fn send(
         name: "sh",
         args,
         cwd: "/".to_owned(),
-        env: BTreeMap::from([(LETTER.to_owned(), written(letter, &to))]),
+        env: BTreeMap::from([(LETTER.to_owned(), format_message(message, &to))]),
         time: TIME,
     };
     let mut complaint = Vec::new();
@@ -83,15 +83,15 @@ pub async fn send(
             Err(OperationRefusal::failed(message))
         }
         Err(StepError::Refused(refusal)) => Err(refusal),
-        Err(halt) => ending(Err(halt)),
+        Err(error) => operation_end(Err(error)),
     }
 }
 
 /// Formats the message for `sendmail`, which adds sender and date.
-fn written(letter: &MailMessage, to: &[impl ToString]) -> String {
+fn format_message(message: &MailMessage, to: &[impl ToString]) -> String {
     let to: Vec<String> = to.iter().map(ToString::to_string).collect();
-    let from = match &letter.agent {
-        Some(agent) => encoded(&format!("agent {agent}")),
+    let from = match &message.agent {
+        Some(agent) => encode_header(&format!("agent {agent}")),
         None => "itself".to_owned(),
     };
     let mut text = String::new();
@@ -101,14 +101,14 @@ fn written(letter: &MailMessage, to: &[impl ToString]) -> String {
     };
     // A line has at most 998 characters (RFC 5322), so each recipient has its own.
     put(&format!("To: {}", to.join(",\n ")));
-    put(&format!("Subject: {}", encoded(&letter.subject)));
+    put(&format!("Subject: {}", encode_header(&message.subject)));
     put(&format!("X-Gatewren-From: {from}"));
     put("Auto-Submitted: auto-generated");
     put("MIME-Version: 1.0");
     put("Content-Type: text/plain; charset=utf-8");
     put("Content-Transfer-Encoding: base64");
     put("");
-    let body = BASE64_STANDARD.encode(letter.text.replace('\n', "\r\n"));
+    let body = BASE64_STANDARD.encode(message.text.replace('\n', "\r\n"));
     for line in body.as_bytes().chunks(LINE_CHARS) {
         put(&String::from_utf8_lossy(line));
     }
@@ -116,7 +116,7 @@ fn written(letter: &MailMessage, to: &[impl ToString]) -> String {
 }
 
 /// Encodes a text for a header: base64 words, each on its own line.
-fn encoded(text: &str) -> String {
+fn encode_header(text: &str) -> String {
     let mut words = vec![String::new()];
     for c in text.chars() {
         if let Some(word) = words.last_mut()
@@ -138,12 +138,12 @@ mod tests {
 
     #[test]
     fn nothing_that_is_said_becomes_a_header_or_ends_the_letter() {
-        let letter = MailMessage {
+        let message = MailMessage {
             subject: "a\nBcc: x@example.org\r\n\r\nbody \u{fc}".repeat(20),
             text: "one\n.\ntwo\nBcc: y@example.org\n".repeat(40),
             agent: Some("evil\nX-Other: 1".to_owned()),
         };
-        let text = written(&letter, &["me@example.org", "you@example.org"]);
+        let text = format_message(&message, &["me@example.org", "you@example.org"]);
         let (head, body) = text.split_once("\n\n").unwrap();
         let names: Vec<&str> = head
             .lines()

@@ -198,10 +198,10 @@ mod tests {
     #[test]
     fn those_that_use_most_come_first() {
         for order in [ProcessOrder::Cpu, ProcessOrder::Memory] {
-            let told: ProcessUsageList =
+            let usage: ProcessUsageList =
                 serde_json::from_slice(&list(order, 5, &HelperPolicy::default())).unwrap();
-            assert!((1..=5).contains(&told.processes.len()), "{told:?}");
-            let keys = told.processes.iter().map(|one| match order {
+            assert!((1..=5).contains(&usage.processes.len()), "{usage:?}");
+            let keys = usage.processes.iter().map(|one| match order {
                 ProcessOrder::Cpu => -one.cpu_percent,
                 #[expect(clippy::cast_precision_loss, reason = "a test")]
                 ProcessOrder::Memory => -(one.memory_bytes as f64),
@@ -209,7 +209,7 @@ mod tests {
             // The process may have grown between the two reads.
             assert!(
                 order == ProcessOrder::Memory || keys.is_sorted(),
-                "{told:?}"
+                "{usage:?}"
             );
         }
         assert!(list(ProcessOrder::Cpu, 0, &HelperPolicy::default()).ends_with(b"}"));
@@ -222,8 +222,8 @@ mod tests {
             cpu_percent: 0.0,
             memory_bytes: 0,
         };
-        let told = describe(&load, 1).unwrap();
-        assert!(told.memory_bytes > 0 && told.threads > 0 && !told.command.is_empty());
-        assert_eq!(told.uid, own_uid());
+        let usage = describe(&load, 1).unwrap();
+        assert!(usage.memory_bytes > 0 && usage.threads > 0 && !usage.command.is_empty());
+        assert_eq!(usage.uid, own_uid());
     }
 }

@@ -12,11 +12,11 @@ use gatewren_wire::operations::{
 };
 
 use crate::context::operation_context::OperationContext;
-use crate::context::tools::{HostTool, output, whole};
+use crate::context::tools::{HostTool, output, run_to_end};
 use crate::processes::answers::line;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
-use crate::processes::step_error::{StepError, ending};
+use crate::processes::step_error::{StepError, operation_end};
 
 /// The most bytes of a program's output in the report.
 const REPORT_BYTES: usize = 4096;
@@ -43,7 +43,7 @@ pub async fn perform(
     };
     match done {
         Ok(repaired) => print(context.relay, move || Ok(line(&repaired))).await,
-        Err(error) => ending(Err(error)),
+        Err(error) => operation_end(Err(error)),
     }
 }
 
@@ -54,21 +54,21 @@ async fn check_mounted(
 ) -> Result<RepairResult, StepError> {
     let table = text("/proc/self/mountinfo").unwrap_or_default();
     let Some(mount) = mount_at(&table, place) else {
-        return Err(refused(
+        return Err(refuse_step(
             "nothing is mounted there; disk_list shows the mount points",
         ));
     };
     match mount.kind.as_str() {
         "btrfs" => scrub(context, place).await,
         "ext2" | "ext3" | "ext4" => {
-            let device = device_of(&mount).ok_or_else(|| refused("its device is unknown"))?;
+            let device = device_of(&mount).ok_or_else(|| refuse_step("its device is unknown"))?;
             plan_check(context, place, &device).await
         }
-        "xfs" => Err(refused(
+        "xfs" => Err(refuse_step(
             "an xfs file system cannot be checked while it is mounted, nor at boot: unmount it and name its disk",
         )),
-        "zfs" => Err(refused("ZFS is checked pool by pool: name its pool")),
-        kind => Err(refused(format!("{kind} cannot be checked here"))),
+        "zfs" => Err(refuse_step("ZFS is checked pool by pool: name its pool")),
+        kind => Err(refuse_step(format!("{kind} cannot be checked here"))),
     }
 }
 
@@ -82,10 +82,10 @@ async fn scrub(context: &mut OperationContext<'_>, place: &str) -> Result<Repair
         output(&cancel, &context.helper.orphans).await?;
     }
     let (code, report) = ended?;
-    Ok(of_scrub(code, &report)?)
+    Ok(scrub_result(code, &report)?)
 }
 
-fn of_scrub(code: i32, report: &str) -> Result<RepairResult, OperationRefusal> {
+fn scrub_result(code: i32, report: &str) -> Result<RepairResult, OperationRefusal> {
     let count = |name| field(report, name, ':').and_then(|n| n.trim().parse::<u64>().ok());
     let outcome = match (
         code,
@@ -98,7 +98,7 @@ fn of_scrub(code: i32, report: &str) -> Result<RepairResult, OperationRefusal> {
         (3, ..) | (0, Some(_), _) => RepairOutcome::Damaged,
         _ => return Err(OperationRefusal::failed(end_of(report))),
     };
-    Ok(repaired(outcome, report))
+    Ok(repair_result(outcome, report))
 }
 
 /// Plans a check at boot: raises the mount count of a mounted ext file system to its maximum. Setting the error flag
@@ -118,7 +118,7 @@ async fn plan_check(
     let set = tool("tune2fs", &["-c", &most, "-C", &most, "--", &device]);
     let (code, report) = run(context, set).await?;
     if code != 0 {
-        return Err(refused(end_of(&report)));
+        return Err(refuse_step(end_of(&report)));
     }
     let table = text("/etc/fstab").unwrap_or_default();
     let report = if is_checked_at_boot(&table, place) {
@@ -127,7 +127,7 @@ async fn plan_check(
         "But /etc/fstab disables the check: the sixth field of its line must be 1 for the root directory and 2 for \
          others."
     };
-    Ok(repaired(RepairOutcome::Planned, report))
+    Ok(repair_result(RepairOutcome::Planned, report))
 }
 
 /// Checks a file system that is not in use, and repairs what can be repaired without questions.
@@ -137,7 +137,7 @@ async fn check_unmounted(
 ) -> Result<RepairResult, StepError> {
     let device = format!("/dev/{}", disk.as_str());
     is_free(Path::new(&device)).map_err(|e| {
-        refused(format!(
+        refuse_step(format!(
             "{device} must exist and must not be mounted or in use: {e}"
         ))
     })?;
@@ -147,7 +147,7 @@ async fn check_unmounted(
         "ext2" | "ext3" | "ext4" => {
             let check = tool("e2fsck", &["-f", "-p", "--", &device]);
             let (code, report) = run(context, check).await?;
-            Ok(of_fsck(code, &report)?)
+            Ok(fsck_result(code, &report)?)
         }
         "xfs" => check_xfs(context, &device).await,
         "btrfs" => {
@@ -159,22 +159,22 @@ async fn check_unmounted(
                 0 => RepairOutcome::Sound,
                 _ => RepairOutcome::Damaged,
             };
-            Ok(repaired(outcome, &report))
+            Ok(repair_result(outcome, &report))
         }
-        "" => Err(refused(format!("{device} has no known file system"))),
-        kind => Err(refused(format!("{kind} cannot be checked here"))),
+        "" => Err(refuse_step(format!("{device} has no known file system"))),
+        kind => Err(refuse_step(format!("{kind} cannot be checked here"))),
     }
 }
 
 /// Decodes the exit status of a check, a bit for each condition (fsck(8)).
-fn of_fsck(code: i32, report: &str) -> Result<RepairResult, OperationRefusal> {
+fn fsck_result(code: i32, report: &str) -> Result<RepairResult, OperationRefusal> {
     let outcome = match code {
         0 => RepairOutcome::Sound,
         1..=3 => RepairOutcome::Repaired,
         4..=7 => RepairOutcome::Damaged,
         _ => return Err(OperationRefusal::failed(end_of(report))),
     };
-    Ok(repaired(outcome, report))
+    Ok(repair_result(outcome, report))
 }
 
 /// A first read-only run: only it tells whether there is something to repair (`xfs_repair(8)`).
@@ -185,16 +185,16 @@ async fn check_xfs(
     let look = tool("xfs_repair", &["-n", "--", device]);
     let (code, report) = run(context, look).await?;
     if code == 0 {
-        return Ok(repaired(RepairOutcome::Sound, &report));
+        return Ok(repair_result(RepairOutcome::Sound, &report));
     }
     let repair = tool("xfs_repair", &["--", device]);
     match run(context, repair).await? {
-        (0, report) => Ok(repaired(RepairOutcome::Repaired, &report)),
-        (2, report) => Err(refused(format!(
+        (0, report) => Ok(repair_result(RepairOutcome::Repaired, &report)),
+        (2, report) => Err(refuse_step(format!(
             "mount and unmount it first: {}",
             end_of(&report)
         ))),
-        (_, report) => Ok(repaired(RepairOutcome::Damaged, &report)),
+        (_, report) => Ok(repair_result(RepairOutcome::Damaged, &report)),
     }
 }
 
@@ -214,12 +214,12 @@ fn check_array(array: &DiskName) -> Result<RepairResult, OperationRefusal> {
     }
     fs::write(&action, "check")
         .map_err(|e| OperationRefusal::failed(format!("md did not start the check: {e}")))?;
-    Ok(repaired(RepairOutcome::Begun, ""))
+    Ok(repair_result(RepairOutcome::Begun, ""))
 }
 
 fn start_result(code: i32, report: &str) -> Result<RepairResult, OperationRefusal> {
     match code {
-        0 => Ok(repaired(RepairOutcome::Begun, report)),
+        0 => Ok(repair_result(RepairOutcome::Begun, report)),
         _ => Err(OperationRefusal::failed(end_of(report))),
     }
 }
@@ -229,13 +229,13 @@ async fn run(
     context: &mut OperationContext<'_>,
     tool: HostTool,
 ) -> Result<(i32, String), StepError> {
-    let work = tokio::spawn(whole(tool, Arc::clone(&context.helper.orphans)));
+    let work = tokio::spawn(run_to_end(tool, Arc::clone(&context.helper.orphans)));
     let ended = context.relay.wait(work).await.map_err(StepError::Killed)?;
     let (exit, report) =
-        ended.map_err(|e| refused(format!("the operation was aborted: {e}")))??;
+        ended.map_err(|e| refuse_step(format!("the operation was aborted: {e}")))??;
     match exit {
         Exit::Code(code) => Ok((code, report)),
-        Exit::Signal(signal) => Err(refused(format!("it was killed by signal {signal}"))),
+        Exit::Signal(signal) => Err(refuse_step(format!("it was killed by signal {signal}"))),
     }
 }
 
@@ -246,11 +246,11 @@ fn tool(name: &'static str, args: &[&str]) -> HostTool {
     }
 }
 
-fn refused(words: impl Into<String>) -> StepError {
+fn refuse_step(words: impl Into<String>) -> StepError {
     StepError::Refused(OperationRefusal::failed(words))
 }
 
-fn repaired(outcome: RepairOutcome, report: &str) -> RepairResult {
+fn repair_result(outcome: RepairOutcome, report: &str) -> RepairResult {
     RepairResult {
         outcome,
         report: end_of(report),
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn how_a_program_ends_says_what_came_of_it() {
-        let fsck = |code| of_fsck(code, "said").map(|done| done.outcome).ok();
+        let fsck = |code| fsck_result(code, "said").map(|done| done.outcome).ok();
         assert_eq!(fsck(0), Some(RepairOutcome::Sound));
         assert_eq!(fsck(1), Some(RepairOutcome::Repaired));
         assert_eq!((fsck(4), fsck(5)), (Some(RepairOutcome::Damaged), fsck(4)));
@@ -360,20 +360,20 @@ mod tests {
             let report = format!(
                 "Status: finished\n\tuncorrectable_errors: {uncorrectable}\n\tcorrected_errors: {corrected}\n"
             );
-            of_scrub(code, &report).map(|done| done.outcome).ok()
+            scrub_result(code, &report).map(|done| done.outcome).ok()
         };
         assert_eq!(scrub(0, 0, 0), Some(RepairOutcome::Sound));
         assert_eq!(scrub(0, 0, 7), Some(RepairOutcome::Repaired));
         assert_eq!(scrub(3, 2, 7), Some(RepairOutcome::Damaged));
         assert_eq!(scrub(1, 0, 0), None);
-        assert!(of_scrub(0, "").is_err());
+        assert!(scrub_result(0, "").is_err());
     }
 
     #[test]
     fn of_a_long_report_the_end_is_told() {
         let long = format!("{}ä the end\n", "ä".repeat(REPORT_BYTES));
-        let told = end_of(&long);
-        assert!(told.len() <= REPORT_BYTES && told.ends_with("ä the end"));
+        let end = end_of(&long);
+        assert!(end.len() <= REPORT_BYTES && end.ends_with("ä the end"));
         assert_eq!(end_of(" \n"), "");
     }
 }

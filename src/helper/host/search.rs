@@ -32,10 +32,10 @@ const MATCHES: u32 = 1000;
 
 /// Searches everything below a directory.
 pub fn search(
-    ground: &AllowedDirectories,
-    asked: &HostFileSearch,
+    allowed: &AllowedDirectories,
+    request: &HostFileSearch,
 ) -> Result<FileMatches, OperationRefusal> {
-    let questions = [&asked.name, &asked.text];
+    let questions = [&request.name, &request.text];
     let questions: Vec<&String> = questions.into_iter().flatten().collect();
     let fits_in = |text: &&String| !text.is_empty() && text.len() <= QUESTION_BYTES;
     if questions.is_empty() || !questions.iter().all(fits_in) {
@@ -43,13 +43,13 @@ pub fn search(
             "give a name or a text to search for, of 1 to {QUESTION_BYTES} bytes"
         )));
     }
-    let start = ground.find(&asked.path)?;
+    let start = allowed.find(&request.path)?;
     if !start.facts.is_dir() {
         return Err(start.is_no("directory"));
     }
     let mut walk = Walk {
-        ground,
-        asked,
+        allowed,
+        request,
         until: Instant::now() + SEARCH_TIME,
         open: VecDeque::from([PathBuf::new()]),
         found: FileMatches {
@@ -60,7 +60,7 @@ pub fn search(
     };
     while let Some(directory) = walk.open.pop_front() {
         // Skips a directory that is gone, has become a link, or is on another file system.
-        let Ok(place) = start.below(&directory) else {
+        let Ok(place) = start.open_below(&directory) else {
             continue;
         };
         walk.enter(&place, &directory);
@@ -72,8 +72,8 @@ pub fn search(
 }
 
 struct Walk<'a> {
-    ground: &'a AllowedDirectories,
-    asked: &'a HostFileSearch,
+    allowed: &'a AllowedDirectories,
+    request: &'a HostFileSearch,
     until: Instant,
     /// The directories still to visit, relative to the start.
     open: VecDeque<PathBuf>,
@@ -97,7 +97,7 @@ impl Walk<'_> {
                 continue;
             };
             let path = place.path.join(entry.file_name());
-            if self.ground.keeps_out(&path, &facts) {
+            if self.allowed.keeps_out(&path, &facts) {
                 continue;
             }
             if facts.is_dir() {
@@ -113,18 +113,18 @@ impl Walk<'_> {
     }
 
     fn is_over(&self) -> bool {
-        let enough = self.asked.limit.min(MATCHES) as usize;
+        let enough = self.request.limit.min(MATCHES) as usize;
         self.found.matches.len() >= enough
             || self.found.looked_at >= LOOKED_AT
             || Instant::now() >= self.until
     }
 
     fn check_entry(&mut self, directory: &AllowedPath, name: &str, kind: FileKind) {
-        let pattern = self.asked.name.as_deref();
+        let pattern = self.request.name.as_deref();
         if !pattern.is_none_or(|pattern| fits(pattern, name)) {
             return;
         }
-        let line = match self.asked.text.as_deref() {
+        let line = match self.request.text.as_deref() {
             None => None,
             // Opened only if it is still a regular file, so that opening cannot block.
             Some(text) if kind == FileKind::File => match line_with(directory, name, text) {
@@ -134,7 +134,7 @@ impl Walk<'_> {
             Some(_) => return,
         };
         let (line_number, line) = line.unzip();
-        let size = directory.below(Path::new(name)).ok();
+        let size = directory.open_below(Path::new(name)).ok();
         self.found.matches.push(FileMatch {
             path: directory.path.join(name).to_string_lossy().into_owned(),
             kind,
@@ -149,7 +149,7 @@ impl Walk<'_> {
 
 /// Returns the first line of a file that contains the text.
 fn line_with(directory: &AllowedPath, name: &str, text: &str) -> Option<(u32, String)> {
-    let file = directory.below(Path::new(name)).ok()?.open().ok()?;
+    let file = directory.open_below(Path::new(name)).ok()?.open().ok()?;
     let mut bytes = Vec::new();
     file.take(TEXT_BYTES).read_to_end(&mut bytes).ok()?;
     let whole = String::from_utf8_lossy(&bytes);

@@ -52,7 +52,7 @@ pub async fn perform(
 ) -> Result<OperationEnd, OperationRefusal> {
     match setting {
         HostSetting::Hostname { hostname, pretty } => {
-            let pretty = pretty.as_deref().map(checked).transpose()?;
+            let pretty = pretty.as_deref().map(check_pretty_name).transpose()?;
             require_root()?;
             set_names(context, hostname.as_ref(), pretty).await
         }
@@ -73,7 +73,7 @@ pub async fn perform(
     }
 }
 
-fn checked(pretty: &str) -> Result<&str, OperationRefusal> {
+fn check_pretty_name(pretty: &str) -> Result<&str, OperationRefusal> {
     if pretty.len() > PRETTY_BYTES || pretty.contains(char::is_control) {
         return Err(OperationRefusal::bad_command(format!(
             "the pretty name must be one line of at most {PRETTY_BYTES} bytes"
@@ -153,9 +153,11 @@ async fn is_made(helper: &HelperContext, locale: &str) -> Result<bool, Operation
         name: "locale",
         args: vec!["-a".to_owned()],
     };
-    let plain = |name: &str| name.to_ascii_lowercase().replace("utf-8", "utf8");
+    let normalize_locale = |name: &str| name.to_ascii_lowercase().replace("utf-8", "utf8");
     let there = tools::output(&list, &helper.orphans).await?;
-    Ok(there.lines().any(|name| plain(name) == plain(locale)))
+    Ok(there
+        .lines()
+        .any(|name| normalize_locale(name) == normalize_locale(locale)))
 }
 
 /// Returns the line of the list that generates a locale, such as `de_AT.UTF-8 UTF-8`.

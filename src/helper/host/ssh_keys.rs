@@ -8,7 +8,7 @@ use gatewren_wire::operations::{
     SshKeyChange,
 };
 
-use super::authorized_keys::{KeyFile, in_turn};
+use super::authorized_keys::{KeyFile, run_exclusively};
 use crate::context::operation_context::OperationContext;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
@@ -35,9 +35,9 @@ pub async fn perform(
     match action.clone() {
         SshKeyAction::List {} => print(context.relay, move || Ok(json(&list(&entries)))).await,
         SshKeyAction::Add { account, key } => {
-            let entry = meant(&entries, account.as_deref())?;
+            let entry = find_entry(&entries, account.as_deref())?;
             print(context.relay, move || {
-                in_turn(|| add(&entry, &key)).map(|done| json(&done))
+                run_exclusively(|| add(&entry, &key)).map(|done| json(&done))
             })
             .await
         }
@@ -45,9 +45,9 @@ pub async fn perform(
             account,
             fingerprint,
         } => {
-            let entry = meant(&entries, account.as_deref())?;
+            let entry = find_entry(&entries, account.as_deref())?;
             print(context.relay, move || {
-                in_turn(|| remove(&entry, &fingerprint)).map(|done| json(&done))
+                run_exclusively(|| remove(&entry, &fingerprint)).map(|done| json(&done))
             })
             .await
         }
@@ -55,7 +55,7 @@ pub async fn perform(
 }
 
 /// Returns the requested entry of the owner's list.
-fn meant(entries: &[String], account: Option<&str>) -> Result<String, OperationRefusal> {
+fn find_entry(entries: &[String], account: Option<&str>) -> Result<String, OperationRefusal> {
     let found = match (account, entries) {
         (None, [only]) => Some(only),
         (None, _) => None,
@@ -71,7 +71,7 @@ fn meant(entries: &[String], account: Option<&str>) -> Result<String, OperationR
 }
 
 fn list(entries: &[String]) -> Vec<SshAccount> {
-    let told = entries.iter().map(|entry| {
+    let accounts = entries.iter().map(|entry| {
         let nothing = |path: String, problem| SshAccount {
             account: entry.clone(),
             path,
@@ -81,7 +81,7 @@ fn list(entries: &[String]) -> Vec<SshAccount> {
         };
         match KeyFile::open(entry, false) {
             Ok(file) => {
-                let (keys, unreadable_lines) = told(&file.bytes);
+                let (keys, unreadable_lines) = parse_keys(&file.bytes);
                 SshAccount {
                     keys,
                     unreadable_lines,
@@ -91,14 +91,15 @@ fn list(entries: &[String]) -> Vec<SshAccount> {
             Err(refusal) => nothing(String::new(), Some(refusal.message.clone())),
         }
     });
-    told.collect()
+    accounts.collect()
 }
 
 fn add(entry: &str, key: &PublicKey) -> Result<SshKeyChange, OperationRefusal> {
     let file = KeyFile::open(entry, true)?;
-    let parts = Parts::of(&file)?;
+    let parts = KeyFileParts::of(&file)?;
     let fingerprint = key.fingerprint();
-    let is_there = lines(&file.bytes).any(|line| known(line).is_some_and(|k| k.1 == fingerprint));
+    let is_there =
+        lines(&file.bytes).any(|line| parse_key(line).is_some_and(|k| k.1 == fingerprint));
     let done = |changed| SshKeyChange {
         account: entry.to_owned(),
         fingerprint: fingerprint.to_string(),
@@ -109,7 +110,7 @@ fn add(entry: &str, key: &PublicKey) -> Result<SshKeyChange, OperationRefusal> {
         return Ok(done(false));
     }
     if lines(parts.block)
-        .filter(|line| known(line).is_some())
+        .filter(|line| parse_key(line).is_some())
         .count()
         >= MOST_KEYS
     {
@@ -120,14 +121,14 @@ fn add(entry: &str, key: &PublicKey) -> Result<SshKeyChange, OperationRefusal> {
         return Err(OperationRefusal::failed(words));
     }
     let block = [parts.block, key.to_string().as_bytes(), b"\n"].concat();
-    file.replace(&parts.with(&block))?;
+    file.replace(&parts.with_block(&block))?;
     Ok(done(true))
 }
 
 fn remove(entry: &str, fingerprint: &Fingerprint) -> Result<SshKeyChange, OperationRefusal> {
     let file = KeyFile::open(entry, false)?;
-    let parts = Parts::of(&file)?;
-    let is_it = |line: &[u8]| known(line).is_some_and(|(_, found, _)| found == *fingerprint);
+    let parts = KeyFileParts::of(&file)?;
+    let is_it = |line: &[u8]| parse_key(line).is_some_and(|(_, found, _)| found == *fingerprint);
     let mut block = Vec::new();
     for line in parts.block.split_inclusive(|byte| *byte == b'\n') {
         if !is_it(line) {
@@ -143,7 +144,7 @@ fn remove(entry: &str, fingerprint: &Fingerprint) -> Result<SshKeyChange, Operat
         };
         return Err(OperationRefusal::failed(words));
     }
-    file.replace(&parts.with(&block))?;
+    file.replace(&parts.with_block(&block))?;
     Ok(SshKeyChange {
         account: entry.to_owned(),
         fingerprint: fingerprint.to_string(),
@@ -152,13 +153,13 @@ fn remove(entry: &str, fingerprint: &Fingerprint) -> Result<SshKeyChange, Operat
 }
 
 /// A file split into the part before gatewren's keys, the keys, and the part after them.
-struct Parts<'a> {
+struct KeyFileParts<'a> {
     before: &'a [u8],
     block: &'a [u8],
     after: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
+impl<'a> KeyFileParts<'a> {
     /// Splits a file.
     ///
     /// # Errors
@@ -169,7 +170,7 @@ impl<'a> Parts<'a> {
         let (mut begin, mut end) = (Vec::new(), Vec::new());
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let next = at + line.len();
-            match bare(line) {
+            match trim_line_ending(line) {
                 bare if bare == BEGIN.as_bytes() => begin.push((at, next)),
                 bare if bare == END.as_bytes() => end.push((at, next)),
                 _ => {}
@@ -198,7 +199,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns the file with this block instead of the old one. A block without keys is removed.
-    fn with(&self, block: &[u8]) -> Vec<u8> {
+    fn with_block(&self, block: &[u8]) -> Vec<u8> {
         let mut bytes = self.before.to_vec();
         if !block.is_empty() {
             if bytes.last().is_some_and(|last| *last != b'\n') {
@@ -214,18 +215,18 @@ impl<'a> Parts<'a> {
 }
 
 /// Returns the keys of a file, and the number of lines that are not keys.
-fn told(bytes: &[u8]) -> (Vec<SshKey>, u32) {
+fn parse_keys(bytes: &[u8]) -> (Vec<SshKey>, u32) {
     let (mut keys, mut unreadable, mut managed) = (Vec::new(), 0, false);
     for line in lines(bytes) {
-        if bare(line) == BEGIN.as_bytes() || bare(line) == END.as_bytes() {
-            managed = bare(line) == BEGIN.as_bytes();
+        if trim_line_ending(line) == BEGIN.as_bytes() || trim_line_ending(line) == END.as_bytes() {
+            managed = trim_line_ending(line) == BEGIN.as_bytes();
             continue;
         }
         let text = String::from_utf8_lossy(line);
         if text.trim().is_empty() || text.trim_start().starts_with('#') {
             continue;
         }
-        match known(line) {
+        match parse_key(line) {
             Some((key, fingerprint, has_options)) if keys.len() < MOST_TOLD => keys.push(SshKey {
                 fingerprint: fingerprint.to_string(),
                 kind: key.kind().to_owned(),
@@ -240,13 +241,13 @@ fn told(bytes: &[u8]) -> (Vec<SshKey>, u32) {
 }
 
 /// Parses the key of a line, with or without options before it (sshd(8), `AUTHORIZED_KEYS FILE FORMAT`).
-fn known(line: &[u8]) -> Option<(PublicKey, Fingerprint, bool)> {
-    let line = std::str::from_utf8(bare(line)).ok()?;
+fn parse_key(line: &[u8]) -> Option<(PublicKey, Fingerprint, bool)> {
+    let line = std::str::from_utf8(trim_line_ending(line)).ok()?;
     if line.trim_start().starts_with('#') {
         return None;
     }
     let alone = PublicKey::of_line(line).map(|key| (key, false));
-    let found = alone.or_else(|| PublicKey::of_line(behind_options(line)?).map(|key| (key, true)));
+    let found = alone.or_else(|| PublicKey::of_line(strip_options(line)?).map(|key| (key, true)));
     found.map(|(key, has_options)| {
         let fingerprint = key.fingerprint();
         (key, fingerprint, has_options)
@@ -254,7 +255,7 @@ fn known(line: &[u8]) -> Option<(PublicKey, Fingerprint, bool)> {
 }
 
 /// Returns the text after the first blank that is not in quotes.
-fn behind_options(line: &str) -> Option<&str> {
+fn strip_options(line: &str) -> Option<&str> {
     let (mut quoted, mut escaped) = (false, false);
     let end = line.trim_start().char_indices().find(|(_, c)| {
         let is_end = !quoted && (*c == ' ' || *c == '\t');
@@ -273,12 +274,12 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A line without its line ending.
-fn bare(line: &[u8]) -> &[u8] {
+fn trim_line_ending(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// Plain numbers and strings always serialize.
-fn json(told: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(told).unwrap_or_default()
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
 }

@@ -18,19 +18,19 @@ pub async fn perform(
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
     let tool = match operation {
-        Operation::HostDiskUsage(asked) => usage(asked)?,
+        Operation::HostDiskUsage(args) => usage(args)?,
         Operation::HostSmart { disk } => {
             let device = format!("/dev/{}", disk.as_str());
-            let asked = ["--json=c", "--info", "--health", "--attributes"];
-            let asked = asked.into_iter().chain(["--nocheck=standby", &device]);
-            tool("smartctl", asked)
+            let args = ["--json=c", "--info", "--health", "--attributes"];
+            let args = args.into_iter().chain(["--nocheck=standby", &device]);
+            tool("smartctl", args)
         }
         Operation::HostPools {} => {
             let columns = "name,health,size,allocated,fragmentation";
             tool("zpool", ["list", "-H", "-p", "-o", columns])
         }
         Operation::HostBtrfs { path } => {
-            let path = checked(path)?;
+            let path = check_path(path)?;
             tool("btrfs", ["--format", "json", "device", "stats", "--", path])
         }
         _ => return Err(OperationRefusal::failed("unsupported disk operation")),
@@ -46,7 +46,7 @@ fn tool<'a>(name: &'static str, args: impl IntoIterator<Item = &'a str>) -> tool
     }
 }
 
-fn checked(path: &str) -> Result<&str, OperationRefusal> {
+fn check_path(path: &str) -> Result<&str, OperationRefusal> {
     if !path.starts_with('/') || path.len() > PATH_BYTES || path.contains('\0') {
         return Err(OperationRefusal::bad_command(
             "the path must be absolute, such as /var",
@@ -56,9 +56,9 @@ fn checked(path: &str) -> Result<&str, OperationRefusal> {
 }
 
 /// Sums up a directory on its file system, with subtotals for the directories below it.
-fn usage(asked: &HostDiskUsage) -> Result<tools::HostTool, OperationRefusal> {
-    let path = checked(&asked.path)?;
-    let depth = format!("--max-depth={}", asked.depth.min(DEPTH));
+fn usage(request: &HostDiskUsage) -> Result<tools::HostTool, OperationRefusal> {
+    let path = check_path(&request.path)?;
+    let depth = format!("--max-depth={}", request.depth.min(DEPTH));
     let fixed = [
         "--null",
         "--one-file-system",

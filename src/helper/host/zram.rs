@@ -82,7 +82,7 @@ async fn begin(
     let mut active = devices.iter().filter(|device| device.used_kib.is_some());
     match active.next() {
         Some(device) if device.ours => return Ok(OperationEnd::SUCCESS),
-        Some(device) => return Err(foreign(device)),
+        Some(device) => return Err(foreign_refusal(device)),
         None => {}
     }
     // Devices left by an interrupted run.
@@ -109,7 +109,7 @@ async fn end(
     let (ours, others): (Vec<&Device>, Vec<_>) = devices.iter().partition(|device| device.ours);
     let active = others.iter().find(|device| device.used_kib.is_some());
     if let Some(device) = active.filter(|_| ours.is_empty()) {
-        return Err(foreign(device));
+        return Err(foreign_refusal(device));
     }
     for device in ours {
         if let Some(used) = device.used_kib {
@@ -125,7 +125,7 @@ async fn end(
     Ok(OperationEnd::SUCCESS)
 }
 
-fn foreign(device: &Device) -> OperationRefusal {
+fn foreign_refusal(device: &Device) -> OperationRefusal {
     let name = &device.name;
     OperationRefusal::failed(format!(
         "/dev/{name} is compressed swap that gatewren did not create; change it with the program that did, such as \
@@ -156,7 +156,7 @@ fn devices() -> Vec<Device> {
     let zrams = names.filter(|name| name.starts_with("zram"));
     let all = zrams.map(|name| Device {
         ours: is_ours(Path::new("/dev").join(&name).as_path()),
-        used_kib: used(&swaps, &name),
+        used_kib: used_kib(&swaps, &name),
         name,
     });
     all.filter(|device| device.ours || device.used_kib.is_some())
@@ -164,7 +164,7 @@ fn devices() -> Vec<Device> {
 }
 
 /// The fourth column of /proc/swaps (proc(5)).
-fn used(swaps: &str, name: &str) -> Option<u64> {
+fn used_kib(swaps: &str, name: &str) -> Option<u64> {
     let node = format!("/dev/{name}");
     let mut lines = swaps.lines().map(str::split_whitespace);
     let mut line = lines.find(|line| line.clone().next() == Some(&node))?;
@@ -250,9 +250,9 @@ mod tests {
 
     #[test]
     fn a_device_is_in_use_when_the_kernel_says_so() {
-        assert_eq!(used(SWAPS, "zram1"), Some(1024));
-        assert_eq!(used(SWAPS, "zram"), None);
-        assert_eq!(used(SWAPS, "zram10"), None);
+        assert_eq!(used_kib(SWAPS, "zram1"), Some(1024));
+        assert_eq!(used_kib(SWAPS, "zram"), None);
+        assert_eq!(used_kib(SWAPS, "zram10"), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use gatewren_base::config::ContainerTemplate;
 use gatewren_wire::operations::{ContainerName, OperationEnd, OperationRefusal, RefusalCode};
 
-use super::paths::{plain, stopped};
+use super::paths::{require_plain_lxc, require_stopped};
 use super::{config_files, definition};
 use crate::context::definitions::CONFIG;
 use crate::context::helper_context::HelperContext;
@@ -23,21 +23,21 @@ pub async fn clone(
     to: &ContainerName,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
-    let config = plain(helper, container)?;
+    let config = require_plain_lxc(helper, container)?;
     let _claims = (helper.locks.take(container)?, helper.locks.take(to)?);
     check_new(helper, to)?;
-    stopped(helper, container).await?;
+    require_stopped(helper, container).await?;
     let lxcpath = helper.containers.lxcpath();
     let args = ["-n", container.as_str(), "-N", to.as_str()];
     if !config_files::is_directory(&config) {
         // Its storage creates such a copy in one step.
         return run(context, "lxc-copy", lxcpath, &args).await;
     }
-    let stage = StagingDir::below(lxcpath, to.as_str()).await?;
+    let stage = StagingDir::create_in(lxcpath, to.as_str()).await?;
     let place = stage.path().to_string_lossy().into_owned();
     let args = [&args[..], &["-p", &place]].concat();
     let ending = run(context, "lxc-copy", lxcpath, &args).await;
-    settle(helper, stage, to, ending).await
+    move_into_place(helper, stage, to, ending).await
 }
 
 /// Creates a container from a template of the owner's policy file.
@@ -53,14 +53,14 @@ pub async fn create(
     let template = found.ok_or_else(|| no_template(template, &policy.templates))?;
     let _claim = helper.locks.take(name)?;
     check_new(helper, name)?;
-    let stage = StagingDir::below(helper.containers.lxcpath(), name.as_str()).await?;
+    let stage = StagingDir::create_in(helper.containers.lxcpath(), name.as_str()).await?;
     let mut args = vec!["-n", name.as_str(), "-B", "dir", "-t", template.program()];
     if !template.options().is_empty() {
         args.push("--");
         args.extend(template.options().iter().map(String::as_str));
     }
     let ending = run(context, "lxc-create", stage.path(), &args).await;
-    settle(helper, stage, name, ending).await
+    move_into_place(helper, stage, name, ending).await
 }
 
 /// Destroys a container and its contents.
@@ -71,10 +71,10 @@ pub async fn destroy(
     snapshots: bool,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
-    plain(helper, container)?;
+    require_plain_lxc(helper, container)?;
     let _claim = helper.locks.take(container)?;
     if !force {
-        stopped(helper, container).await?;
+        require_stopped(helper, container).await?;
     }
     let mut args = vec!["-n", container.as_str()];
     args.extend(force.then_some("-f"));
@@ -104,7 +104,7 @@ pub fn check_new(helper: &HelperContext, name: &ContainerName) -> Result<(), Ope
 }
 
 /// Moves the container from its stage to its place, if it was created without errors.
-pub async fn settle(
+pub async fn move_into_place(
     helper: &HelperContext,
     stage: StagingDir,
     name: &ContainerName,
@@ -115,7 +115,7 @@ pub async fn settle(
             let from = stage.path().join(name.as_str());
             let to = helper.containers.definitions().directory(name);
             let moved = to_its_end(move || {
-                let text = moved_text(&from, &to)?;
+                let text = rewrite_paths(&from, &to)?;
                 definition::write(&from.join(CONFIG), &text)?;
                 fs::rename(&from, &to).map_err(|e| {
                     OperationRefusal::failed(format!(
@@ -132,7 +132,7 @@ pub async fn settle(
 }
 
 /// Returns the definition in `from` with its paths changed to `to`.
-pub fn moved_text(from: &Path, to: &Path) -> Result<String, OperationRefusal> {
+pub fn rewrite_paths(from: &Path, to: &Path) -> Result<String, OperationRefusal> {
     let text = definition::read(&from.join(CONFIG))?;
     let (from, to) = (from.to_string_lossy(), to.to_string_lossy());
     Ok(text.replace(&format!("{from}/"), &format!("{to}/")))

@@ -9,7 +9,7 @@ use gatewren_base::sys::InsideRoot;
 use gatewren_base::sys::files::read_bounded;
 use gatewren_wire::operations::{ContainerName, DefinitionChanges, OperationEnd, OperationRefusal};
 
-use super::paths::plain;
+use super::paths::require_plain_lxc;
 use crate::context::definitions::CONFIG;
 use crate::context::helper_context::HelperContext;
 use crate::processes::answers::to_its_end;
@@ -59,10 +59,10 @@ async fn set(
     settings: Vec<Setting>,
 ) -> Result<OperationEnd, OperationRefusal> {
     let _claim = helper.locks.take(name)?;
-    let file = plain(helper, name)?;
+    let file = require_plain_lxc(helper, name)?;
     to_its_end(move || {
         let text = read(&file)?;
-        replace(&file, &edited(&text, &settings))
+        replace(&file, &edit_text(&text, &settings))
     })
     .await?;
     Ok(OperationEnd::SUCCESS)
@@ -71,8 +71,10 @@ async fn set(
 /// Reads a definition.
 pub fn read(file: &Path) -> Result<String, OperationRefusal> {
     let bytes = read_bounded(file, MOST_BYTES);
-    let text = bytes.map(String::from_utf8).map_err(|e| unwritten(&e))?;
-    text.map_err(|_| unwritten(&"it is not valid UTF-8"))
+    let text = bytes
+        .map(String::from_utf8)
+        .map_err(|e| write_refusal(&e))?;
+    text.map_err(|_| write_refusal(&"it is not valid UTF-8"))
 }
 
 /// Replaces a definition; the previous one stays as `config.old`.
@@ -81,21 +83,21 @@ pub fn replace(file: &Path, text: &str) -> Result<(), OperationRefusal> {
         let (old, mode) = (fs::read(file)?, fs::metadata(file)?.mode());
         directory(file)?.write(".", OLD, &old, Some(mode))
     };
-    keep().map_err(|e| unwritten(&e))?;
+    keep().map_err(|e| write_refusal(&e))?;
     write(file, text)
 }
 
 /// Replaces a definition.
 pub fn write(file: &Path, text: &str) -> Result<(), OperationRefusal> {
     let write = || directory(file)?.write(".", CONFIG, text.as_bytes(), None);
-    write().map(drop).map_err(|e| unwritten(&e))
+    write().map(drop).map_err(|e| write_refusal(&e))
 }
 
 fn directory(file: &Path) -> io::Result<InsideRoot> {
     InsideRoot::open(file.parent().unwrap_or(file))
 }
 
-fn unwritten(cause: &dyn std::fmt::Display) -> OperationRefusal {
+fn write_refusal(cause: &dyn std::fmt::Display) -> OperationRefusal {
     OperationRefusal::failed(format!(
         "the container's definition was not changed: {cause}"
     ))
@@ -139,7 +141,7 @@ fn set_or_none(number: u64) -> Option<String> {
 }
 
 /// Returns the definition with these settings: each replaces the last line of its key, or is appended.
-pub fn edited(text: &str, settings: &[Setting]) -> String {
+pub fn edit_text(text: &str, settings: &[Setting]) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     let mut added: Vec<(usize, String)> = Vec::new();
     for (key, value) in settings {
@@ -184,12 +186,12 @@ mod tests {
     fn a_setting_takes_the_place_of_its_last_line_and_all_else_stays() {
         let on = [("lxc.start.auto", Some("1".to_owned()))];
         let expected = "# of the owner\nlxc.uts.name = web\nlxc.start.auto = 1\n\nlxc.x = 1\n";
-        assert_eq!(edited(TEXT, &on), expected);
-        assert_eq!(edited(expected, &on), expected);
+        assert_eq!(edit_text(TEXT, &on), expected);
+        assert_eq!(edit_text(expected, &on), expected);
         let none = [("lxc.start.auto", None), ("lxc.new", Some("2".to_owned()))];
         let expected = "# of the owner\nlxc.uts.name = web\n\nlxc.x = 1\nlxc.new = 2\n";
-        assert_eq!(edited(TEXT, &none), expected);
-        assert_eq!(edited("", &on), "lxc.start.auto = 1\n");
+        assert_eq!(edit_text(TEXT, &none), expected);
+        assert_eq!(edit_text("", &on), "lxc.start.auto = 1\n");
     }
 
     #[test]

@@ -38,9 +38,9 @@ pub async fn log(
             }
             LogFile::Lxc => lxc_log(&config, &lxcpath, &name),
         };
-        let path = path.ok_or_else(|| none(log, &name))?;
+        let path = path.ok_or_else(|| absence_refusal(log, &name))?;
         match excerpt(&path, offset, bytes.min(MOST_BYTES)) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(none(log, &name)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(absence_refusal(log, &name)),
             read => {
                 read.map_err(|e| OperationRefusal::failed(format!("the log cannot be read: {e}")))
             }
@@ -74,7 +74,7 @@ fn excerpt(path: &Path, offset: Option<u64>, bytes: u32) -> io::Result<Vec<u8>> 
     Ok(out)
 }
 
-fn none(log: LogFile, name: &ContainerName) -> OperationRefusal {
+fn absence_refusal(log: LogFile, name: &ContainerName) -> OperationRefusal {
     OperationRefusal::bad_command(match log {
         LogFile::Console => format!(
             "the console of '{name}' is not logged; lxc.console.logfile in its definition sets the file"

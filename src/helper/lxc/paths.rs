@@ -21,7 +21,7 @@ pub fn existing(
 }
 
 /// Like `existing`, but rejects a container that Proxmox defines.
-pub fn plain(
+pub fn require_plain_lxc(
     helper: &HelperContext,
     container: &ContainerName,
 ) -> Result<PathBuf, OperationRefusal> {
@@ -75,7 +75,7 @@ pub async fn inside(
 }
 
 /// Rejects an operation that needs a stopped container if the container is not stopped.
-pub async fn stopped(
+pub async fn require_stopped(
     helper: &HelperContext,
     container: &ContainerName,
 ) -> Result<(), OperationRefusal> {

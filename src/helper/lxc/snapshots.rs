@@ -13,8 +13,8 @@ use gatewren_wire::operations::{
     ContainerName, OperationEnd, OperationRefusal, SnapshotFacts, SnapshotName,
 };
 
-use super::copies::moved_text;
-use super::paths::{existing, plain, stopped};
+use super::copies::rewrite_paths;
+use super::paths::{existing, require_plain_lxc, require_stopped};
 use super::{config_files, definition};
 use crate::context::definitions::CONFIG;
 use crate::context::helper_context::HelperContext;
@@ -72,13 +72,13 @@ pub async fn make(
     comment: Option<&str>,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
-    plain(helper, container)?;
+    require_plain_lxc(helper, container)?;
     if comment.is_some_and(|c| c.len() > COMMENT_BYTES || c.contains(char::is_control)) {
         let words = format!("a comment must be one line of at most {COMMENT_BYTES} bytes");
         return Err(OperationRefusal::bad_command(words));
     }
     let _claim = helper.locks.take(container)?;
-    stopped(helper, container).await?;
+    require_stopped(helper, container).await?;
     let folder = folder(helper, container);
     let before = names(&folder)?;
     let lxcpath = helper.containers.lxcpath();
@@ -121,10 +121,10 @@ pub async fn restore(
     snapshot: &SnapshotName,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
-    let config = plain(helper, container)?;
+    let config = require_plain_lxc(helper, container)?;
     let _claim = helper.locks.take(container)?;
-    let folder = whole(helper, container, snapshot)?;
-    stopped(helper, container).await?;
+    let folder = require_complete(helper, container, snapshot)?;
+    require_stopped(helper, container).await?;
     let directory = helper.containers.definitions().directory(container);
     let name = snapshot.to_string();
     if config_files::root_of(&config).ok() != Some(directory.join(ROOTFS)) {
@@ -134,7 +134,7 @@ pub async fn restore(
         return run(context, "lxc-snapshot", lxcpath, &args).await;
     }
     // lxc-snapshot would first remove the container and then copy. An interruption in between would lose it.
-    let stage = StagingDir::below(&directory, "restore").await?;
+    let stage = StagingDir::create_in(&directory, "restore").await?;
     let place = stage.path().to_string_lossy().into_owned();
     let args = [
         "-n",
@@ -166,9 +166,9 @@ pub async fn forget(
     snapshot: &SnapshotName,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
-    plain(helper, container)?;
+    require_plain_lxc(helper, container)?;
     let _claim = helper.locks.take(container)?;
-    let Err(obstacle) = whole(helper, container, snapshot) else {
+    let Err(obstacle) = require_complete(helper, container, snapshot) else {
         let (lxcpath, name) = (helper.containers.lxcpath(), snapshot.to_string());
         let args = ["-n", container.as_str(), "-d", &name];
         return run(context, "lxc-snapshot", lxcpath, &args).await;
@@ -192,7 +192,7 @@ pub const ROOTFS: &str = "rootfs";
 /// system that cannot exchange two directories. Only there, if the helper dies between two steps, the container is
 /// left without its files; they are then in `rest`.
 pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), OperationRefusal> {
-    let text = moved_text(from, directory)?;
+    let text = rewrite_paths(from, directory)?;
     let (new, old) = (from.join(ROOTFS), directory.join(ROOTFS));
     let failed =
         |e: std::io::Error| OperationRefusal::failed(format!("the container was not changed: {e}"));
@@ -218,7 +218,7 @@ pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Operat
 }
 
 /// Returns the folder of the snapshots, if it has this one and that is complete.
-fn whole(
+fn require_complete(
     helper: &HelperContext,
     container: &ContainerName,
     snapshot: &SnapshotName,

@@ -21,7 +21,7 @@ use gatewren_wire::operations::{
 use super::resolver_files::{ResolverManager, addresses, owner, search};
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
-use crate::context::tools::{HostTool, whole};
+use crate::context::tools::{HostTool, run_to_end};
 use crate::processes::commands::require_root;
 
 /// The directory of settings.
@@ -88,7 +88,7 @@ async fn change(
         }
         now => now.unwrap_or_default(),
     };
-    let kept = owner.kept(etc)?;
+    let kept = owner.read_contents(etc)?;
     let text = owner
         .text(&servers, &now, &search(&now))
         .map(String::into_bytes);
@@ -137,13 +137,13 @@ async fn reload(helper: &HelperContext, owner: ResolverManager) -> Result<(), Op
             name,
             args: words.iter().map(|word| (*word).to_owned()).collect(),
         };
-        let ran = timeout(RELOAD_TIME, whole(tool, Arc::clone(&helper.orphans))).await;
-        let (exit, said) =
+        let ran = timeout(RELOAD_TIME, run_to_end(tool, Arc::clone(&helper.orphans))).await;
+        let (exit, output) =
             ran.map_err(|_| OperationRefusal::failed(format!("{name} did not end in time")))??;
         if exit != Exit::Code(0) {
-            let said = neutralise(said.trim()).into_owned();
+            let output = neutralise(output.trim()).into_owned();
             return Err(OperationRefusal::failed(format!(
-                "{name} {}: {said}",
+                "{name} {}: {output}",
                 words.join(" ")
             )));
         }

@@ -10,7 +10,7 @@ use gatewren_base::sys::{Exit, neutralise, neutralise_line};
 use gatewren_wire::operations::{OperationRefusal, WifiNetwork};
 
 use crate::context::helper_context::HelperContext;
-use crate::context::tools::{HostTool, whole};
+use crate::context::tools::{HostTool, run_to_end};
 
 /// How long to wait for nmcli beyond its own timeout. Then it is killed.
 const GRACE: Duration = Duration::from_secs(15);
@@ -70,17 +70,18 @@ pub async fn run(
         args: args.collect(),
     };
     let patience = Duration::from_secs(wait.0.into()) + GRACE;
-    let ran = timeout(patience, whole(tool, Arc::clone(&helper.orphans))).await;
-    let (exit, said) = ran.map_err(|_| OperationRefusal::failed("nmcli did not end in time"))??;
+    let ran = timeout(patience, run_to_end(tool, Arc::clone(&helper.orphans))).await;
+    let (exit, output) =
+        ran.map_err(|_| OperationRefusal::failed("nmcli did not end in time"))??;
     if exit == Exit::Code(0) {
-        return Ok(said);
+        return Ok(output);
     }
-    Err(OperationRefusal::failed(complaint(&said)))
+    Err(OperationRefusal::failed(error_message(&output)))
 }
 
 /// Returns the last line, which states the cause.
-fn complaint(said: &str) -> String {
-    let mut lines = said.lines().rev().map(str::trim);
+fn error_message(output: &str) -> String {
+    let mut lines = output.lines().rev().map(str::trim);
     let last = lines.find(|line| !line.is_empty()).unwrap_or_default();
     let last = last.strip_prefix("Error: ").unwrap_or(last);
     let last = last.trim_end_matches('.');
@@ -106,7 +107,7 @@ pub fn parts(line: &str) -> Vec<String> {
 }
 
 /// Returns the saved wireless networks.
-pub async fn saved(helper: &HelperContext) -> Result<Vec<SavedNetwork>, OperationRefusal> {
+pub async fn list_saved(helper: &HelperContext) -> Result<Vec<SavedNetwork>, OperationRefusal> {
     let all = ["--fields", "UUID,TYPE,ACTIVE", "connection", "show"];
     let listed = run(helper, NmcliTimeout(5), &all).await?;
     let known = listed
@@ -210,19 +211,19 @@ pub fn networks(points: &[AccessPoint], saved: &[SavedNetwork]) -> Vec<WifiNetwo
         .filter(|point| !point.ssid.is_empty())
         .collect();
     sorted.sort_by_key(|point| std::cmp::Reverse(point.signal));
-    let mut told: Vec<(&[u8], WifiNetwork)> = Vec::new();
+    let mut networks: Vec<(&[u8], WifiNetwork)> = Vec::new();
     for point in sorted {
-        let known = told.iter_mut().find(|(ssid, network)| {
+        let known = networks.iter_mut().find(|(ssid, network)| {
             *ssid == point.ssid.as_slice() && network.security == point.security
         });
         if let Some((_, network)) = known {
             network.access_points += 1;
             network.joined |= point.joined;
-        } else if told.len() < MOST_HEARD {
-            told.push((&point.ssid, network(point, saved)));
+        } else if networks.len() < MOST_HEARD {
+            networks.push((&point.ssid, network(point, saved)));
         }
     }
-    told.into_iter().map(|(_, network)| network).collect()
+    networks.into_iter().map(|(_, network)| network).collect()
 }
 
 fn network(point: &AccessPoint, saved: &[SavedNetwork]) -> WifiNetwork {
@@ -271,8 +272,11 @@ mod tests {
             ssid: Some("Home:Net\\5".to_owned()),
             active: true,
         }];
-        let told = networks(&points, &saved);
-        let names: Vec<&str> = told.iter().map(|network| network.ssid.as_str()).collect();
+        let networks = networks(&points, &saved);
+        let names: Vec<&str> = networks
+            .iter()
+            .map(|network| network.ssid.as_str())
+            .collect();
         assert_eq!(
             names,
             [
@@ -283,8 +287,8 @@ mod tests {
                 "Office"
             ]
         );
-        let [home, _, open, odd, office] = told.as_slice() else {
-            panic!("{told:?}");
+        let [home, _, open, odd, office] = networks.as_slice() else {
+            panic!("{networks:?}");
         };
         assert_eq!(
             (home.access_points, home.signal_percent, home.frequency_mhz),
@@ -300,7 +304,7 @@ mod tests {
         );
         assert_eq!(odd.ssid_hex.as_deref(), Some("1b5b33316d726564070a00fffe"));
         assert_eq!(office.security, "WPA1 WPA2 802.1X");
-        let none: Vec<String> = told
+        let none: Vec<String> = networks
             .iter()
             .map(|one| one.ssid.replace('\u{fffd}', ""))
             .collect();
@@ -338,17 +342,17 @@ mod tests {
     #[test]
     fn its_last_line_says_why() {
         // Recorded: nmcli 1.42.4, without a radio.
-        let said = "Error: Connection activation failed: No suitable device found for this connection (device lo not \
+        let output = "Error: Connection activation failed: No suitable device found for this connection (device lo not \
                     available because profile is not compatible with device (connection type is not \"loopback\")).\n";
         assert!(
-            complaint(said)
+            error_message(output)
                 .starts_with("NetworkManager reports: Connection activation failed: No suitable")
         );
         assert_eq!(
-            complaint("a\nError: NetworkManager is not running.\n\n"),
+            error_message("a\nError: NetworkManager is not running.\n\n"),
             "NetworkManager reports: NetworkManager is not running"
         );
-        assert_eq!(complaint(""), "nmcli failed and gave no reason");
-        assert!(!complaint("\u{1b}[2J").contains('\u{1b}'));
+        assert_eq!(error_message(""), "nmcli failed and gave no reason");
+        assert!(!error_message("\u{1b}[2J").contains('\u{1b}'));
     }
 }

@@ -93,7 +93,7 @@ impl ResolverManager {
     }
 
     /// Returns the current contents of its file.
-    pub fn kept(self, etc: &Path) -> Result<Option<Vec<u8>>, OperationRefusal> {
+    pub fn read_contents(self, etc: &Path) -> Result<Option<Vec<u8>>, OperationRefusal> {
         let (folder, name) = self.place();
         let read = InsideRoot::open(etc)
             .and_then(|etc| etc.read(&format!("{folder}/{name}"), 0, FILE_BYTES));
@@ -153,7 +153,7 @@ pub fn owner(root: &Path) -> Result<ResolverManager, OperationRefusal> {
         return match &*link {
             link if link.contains("systemd/resolve") => Ok(ResolverManager::Resolved),
             link if link.contains("NetworkManager") => Ok(ResolverManager::NetworkManager),
-            link => Err(another(link).unwrap_or_else(|| {
+            link => Err(writer_refusal(link).unwrap_or_else(|| {
                 let link = neutralise(link);
                 OperationRefusal::failed(format!(
                     "/etc/resolv.conf links to {link}, and the program that writes it is unknown; set the name \
@@ -170,12 +170,12 @@ pub fn owner(root: &Path) -> Result<ResolverManager, OperationRefusal> {
     if comments.contains("NetworkManager") {
         return Ok(ResolverManager::NetworkManager);
     }
-    let refused = another(&comments).or_else(|| running(&root.join("proc")));
+    let refused = writer_refusal(&comments).or_else(|| running(&root.join("proc")));
     refused.map_or(Ok(ResolverManager::File), Err)
 }
 
 /// Returns a refusal that names a writer, if the text contains a sign of one.
-fn another(sign: &str) -> Option<OperationRefusal> {
+fn writer_refusal(sign: &str) -> Option<OperationRefusal> {
     let (name, place) = WRITERS.iter().find(|(name, _)| sign.contains(name))?;
     Some(OperationRefusal::failed(format!(
         "{name} writes /etc/resolv.conf on this host and would overwrite a change; the owner sets the name servers \
@@ -194,7 +194,7 @@ fn running(proc: &Path) -> Option<OperationRefusal> {
         let known = WRITERS.iter().any(|(writer, _)| name.starts_with(writer));
         (known && same_network(pid, ours)).then_some(name)
     });
-    another(&found.next()?)
+    writer_refusal(&found.next()?)
 }
 
 /// Returns the name servers in the text of such a file.
@@ -351,14 +351,17 @@ mod tests {
         let scratch = Scratch::new();
         fs::create_dir(scratch.join("systemd")).unwrap();
         let of = ResolverManager::Resolved;
-        assert_eq!(of.kept(scratch.path()), Ok(None));
+        assert_eq!(of.read_contents(scratch.path()), Ok(None));
         let text = of.text(&servers(&["9.9.9.9", "::1"]), "", &[]).unwrap();
         assert!(
             text.ends_with("[Resolve]\nDNS=\nDNS=9.9.9.9 ::1\nDomains=~.\n"),
             "{text}"
         );
         of.put(scratch.path(), Some(text.as_bytes())).unwrap();
-        assert_eq!(of.kept(scratch.path()), Ok(Some(text.into_bytes())));
+        assert_eq!(
+            of.read_contents(scratch.path()),
+            Ok(Some(text.into_bytes()))
+        );
         let mode = |path: &str| {
             fs::metadata(scratch.join(path))
                 .unwrap()
@@ -375,7 +378,7 @@ mod tests {
         );
         of.put(scratch.path(), None).unwrap();
         of.put(scratch.path(), None).unwrap();
-        assert_eq!(of.kept(scratch.path()), Ok(None));
+        assert_eq!(of.read_contents(scratch.path()), Ok(None));
         assert_eq!(of.text(&[], "", &[]), None);
         let text =
             ResolverManager::NetworkManager.text(&servers(&["::1"]), "", &["lan".to_owned()]);

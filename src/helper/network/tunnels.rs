@@ -77,7 +77,7 @@ fn parse_dump(dump: &str, profiles: &[TunnelName]) -> Vec<Tunnel> {
     let mut tunnels = BTreeMap::new();
     for profile in profiles {
         let name = profile.as_str().to_owned();
-        let mut tunnel = named(&name);
+        let mut tunnel = new_tunnel(&name);
         tunnel.has_profile = true;
         tunnels.insert(name, tunnel);
     }
@@ -87,7 +87,7 @@ fn parse_dump(dump: &str, profiles: &[TunnelName]) -> Vec<Tunnel> {
             [name, _private, _public, port, _mark] => {
                 let tunnel = tunnels
                     .entry((*name).to_owned())
-                    .or_insert_with(|| named(name));
+                    .or_insert_with(|| new_tunnel(name));
                 tunnel.up = true;
                 tunnel.listen_port = port.parse().ok().filter(|port| *port != 0);
             }
@@ -113,7 +113,7 @@ fn parse_dump(dump: &str, profiles: &[TunnelName]) -> Vec<Tunnel> {
     tunnels.into_values().collect()
 }
 
-fn named(name: &str) -> Tunnel {
+fn new_tunnel(name: &str) -> Tunnel {
     Tunnel {
         name: name.to_owned(),
         has_profile: false,
@@ -151,17 +151,17 @@ mod tests {
             .map(|name| name.to_owned().try_into().unwrap())
             .into();
         let tunnels = parse_dump(DUMP, &profiles);
-        let said = serde_json::to_string(&tunnels).unwrap();
+        let output = serde_json::to_string(&tunnels).unwrap();
         for key in ["cHJpdmF0ZQ", "cHVibGlj", "cGVlcjE", "c2hhcmVk", "cGVlcjI"] {
-            assert!(!said.contains(key), "{said}");
+            assert!(!output.contains(key), "{output}");
         }
         let [home, wg0] = tunnels.as_slice() else {
-            panic!("{said}");
+            panic!("{output}");
         };
         assert!(home.has_profile && !home.up && wg0.has_profile && wg0.up);
         assert_eq!(wg0.listen_port, Some(51820));
         let [first, second] = wg0.peers.as_slice() else {
-            panic!("{said}");
+            panic!("{output}");
         };
         assert_eq!(first.allowed_ips, ["10.9.0.0/24", "fd09::/64"]);
         assert_eq!(

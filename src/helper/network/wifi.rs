@@ -11,9 +11,9 @@ use gatewren_wire::operations::{
     OperationEnd, OperationRefusal, RefusalCode, Ssid, WifiAction, WifiInterface, WifiStatus,
 };
 
-use super::nmcli::{NmcliTimeout, SavedNetwork, find_points, networks, parts, run, saved};
+use super::nmcli::{NmcliTimeout, SavedNetwork, find_points, list_saved, networks, parts, run};
 use super::wifi_country;
-use super::wifi_profile::{WifiProfile, password, proof};
+use super::wifi_profile::{WifiProfile, choose_authentication, password};
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
@@ -93,7 +93,7 @@ async fn change(helper: &HelperContext, action: &WifiAction) -> Result<(), Opera
 }
 
 async fn scan(helper: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
-    let saved = saved(helper).await?;
+    let saved = list_saved(helper).await?;
     Ok(line(&networks(&find_points(helper, true).await?, &saved)))
 }
 
@@ -101,7 +101,7 @@ async fn status(helper: &HelperContext) -> Result<Vec<u8>, OperationRefusal> {
     let radio = run(helper, SOON, &["--fields", "WIFI-HW,WIFI", "radio"]).await?;
     let radio = parts(radio.trim());
     let listed = run(helper, SOON, &["--fields", "DEVICE,TYPE,STATE", "device"]).await?;
-    let (saved, points) = (saved(helper).await?, find_points(helper, false).await?);
+    let (saved, points) = (list_saved(helper).await?, find_points(helper, false).await?);
     let mut interfaces: Vec<WifiInterface> = listed.lines().filter_map(interface).collect();
     for interface in &mut interfaces {
         let own = |point: &&super::nmcli::AccessPoint| point.interface == interface.interface;
@@ -147,7 +147,7 @@ fn interface(line: &str) -> Option<WifiInterface> {
 /// Joins a network: a saved one with its profile, another one with the password file that the policy names. If that
 /// fails, saved and joined networks are restored.
 async fn connect(helper: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefusal> {
-    let saved = saved(helper).await?;
+    let saved = list_saved(helper).await?;
     let profile = WifiProfile::of(ssid);
     let of_the_owner = saved
         .iter()
@@ -156,7 +156,7 @@ async fn connect(helper: &HelperContext, ssid: &Ssid) -> Result<(), OperationRef
         .iter()
         .find(|one| one.active)
         .map(|one| one.uuid.clone());
-    let kept = profile.kept()?;
+    let kept = profile.read_contents()?;
     let (uuid, written) = if let Some(one) = of_the_owner {
         (one.uuid.clone(), false)
     } else {
@@ -218,7 +218,7 @@ async fn prepare(
             "no network with this name is in range; wifi_scan lists those that are",
         ));
     };
-    profile.write(&proof(&point.security, word)?)?;
+    profile.write(&choose_authentication(&point.security, word)?)?;
     Ok(true)
 }
 
@@ -241,7 +241,7 @@ async fn take_back(
 }
 
 async fn forget(helper: &HelperContext, ssid: &Ssid) -> Result<(), OperationRefusal> {
-    let saved = saved(helper).await?;
+    let saved = list_saved(helper).await?;
     let own: Vec<&SavedNetwork> = saved
         .iter()
         .filter(|one| one.ssid.as_deref() == Some(ssid.as_str()))
@@ -310,11 +310,11 @@ mod tests {
     // Recorded: nmcli 1.42.4, `nmcli --terse --fields DEVICE,TYPE,STATE device`.
     #[test]
     fn an_interface_is_one_of_a_radio() {
-        let told: Vec<_> = "wlan0:wifi:connected\nlo:loopback:connected (externally)\n"
+        let interfaces: Vec<_> = "wlan0:wifi:connected\nlo:loopback:connected (externally)\n"
             .lines()
             .filter_map(interface)
             .collect();
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].state, "connected");
+        assert_eq!(interfaces.len(), 1);
+        assert_eq!(interfaces[0].state, "connected");
     }
 }

@@ -28,8 +28,8 @@ pub async fn now(helper: &HelperContext) -> Option<String> {
 }
 
 /// Parses the country of the whole host: the first one in the output.
-fn country(said: &str) -> Option<String> {
-    let mut lines = said.lines();
+fn country(output: &str) -> Option<String> {
+    let mut lines = output.lines();
     let line = lines.find_map(|line| line.strip_prefix("country "))?;
     let code = line.split(':').next()?.trim();
     let plain = code.len() == 2 && code.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -88,9 +88,9 @@ mod tests {
     #[test]
     fn the_machines_own_country_is_told() {
         // In the format of iw 5.19 (reg.c): first the host's country, then that of a radio with its own.
-        let said = "global\ncountry AT: DFS-ETSI\n\t(2402 - 2482 @ 40), (N/A, 20), (N/A)\n\nphy#0 (self-managed)\n\
+        let output = "global\ncountry AT: DFS-ETSI\n\t(2402 - 2482 @ 40), (N/A, 20), (N/A)\n\nphy#0 (self-managed)\n\
                     country US: DFS-UNSET\n";
-        assert_eq!(country(said).as_deref(), Some("AT"));
+        assert_eq!(country(output).as_deref(), Some("AT"));
         assert_eq!(
             country("global\ncountry 00: DFS-UNSET\n").as_deref(),
             Some("00")

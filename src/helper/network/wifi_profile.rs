@@ -44,13 +44,13 @@ pub enum WifiAuthentication {
 ///
 /// # Errors
 /// States why the network cannot be joined.
-pub fn proof(
+pub fn choose_authentication(
     security: &str,
     password: Option<Secret>,
 ) -> Result<WifiAuthentication, OperationRefusal> {
     let words: Vec<&str> = security.split(' ').collect();
     let has = |word: &str| words.contains(&word);
-    let way = match (has("802.1X"), has("WPA1") || has("WPA2"), has("WPA3")) {
+    let key_management = match (has("802.1X"), has("WPA1") || has("WPA2"), has("WPA3")) {
         (true, ..) => {
             return Err(OperationRefusal::failed(
                 "this network needs more than a password (802.1X); the owner can join it on the box, with nmtui or \
@@ -78,7 +78,7 @@ pub fn proof(
             return Err(OperationRefusal::failed(words));
         }
     };
-    password.map(|password| WifiAuthentication::Password(way, password)).ok_or_else(|| {
+    password.map(|password| WifiAuthentication::Password(key_management, password)).ok_or_else(|| {
         OperationRefusal::failed(
             "this network needs a password, which is never an argument: the owner writes it to a file that only root \
              can read, and adds network and file to wifi_networks in /etc/gatewren/helper.toml",
@@ -124,10 +124,10 @@ pub struct WifiProfile {
 impl WifiProfile {
     /// Returns the profile of a network.
     pub fn of(ssid: &Ssid) -> Self {
-        Self::below(Path::new(PROFILES), ssid)
+        Self::in_folder(Path::new(PROFILES), ssid)
     }
 
-    fn below(folder: &Path, ssid: &Ssid) -> Self {
+    fn in_folder(folder: &Path, ssid: &Ssid) -> Self {
         let uuid = uuid(ssid.as_str());
         let path = folder.join(format!("gatewren-{uuid}.nmconnection"));
         let ssid = ssid.clone();
@@ -140,7 +140,7 @@ impl WifiProfile {
     }
 
     /// Returns the file's current contents; `None` if it does not exist.
-    pub fn kept(&self) -> Result<Option<Zeroizing<Vec<u8>>>, OperationRefusal> {
+    pub fn read_contents(&self) -> Result<Option<Zeroizing<Vec<u8>>>, OperationRefusal> {
         if !self.path.exists() {
             return Ok(None);
         }
@@ -181,10 +181,10 @@ impl WifiProfile {
         let security = Zeroizing::new(match proof {
             WifiAuthentication::Nothing => String::new(),
             WifiAuthentication::Encrypted => "\n[wifi-security]\nkey-mgmt=owe\n".to_owned(),
-            WifiAuthentication::Password(way, password) => {
-                let word = Zeroizing::new(escaped(password.expose()));
+            WifiAuthentication::Password(key_management, password) => {
+                let word = Zeroizing::new(escape_value(password.expose()));
                 let word = word.as_str();
-                format!("\n[wifi-security]\nkey-mgmt={way}\npsk={word}\n")
+                format!("\n[wifi-security]\nkey-mgmt={key_management}\npsk={word}\n")
             }
         });
         let security = security.as_str();
@@ -196,7 +196,7 @@ impl WifiProfile {
 }
 
 /// Escapes a value: leading spaces would be lost.
-fn escaped(word: &str) -> String {
+fn escape_value(word: &str) -> String {
     let word = Zeroizing::new(word.replace('\\', "\\\\"));
     let spaces = word.len() - word.trim_start_matches(' ').len();
     format!("{}{}", "\\s".repeat(spaces), word.trim_start_matches(' '))
@@ -236,13 +236,13 @@ mod tests {
     #[test]
     fn a_profile_has_a_name_of_its_own_and_no_byte_that_means_anything() {
         let scratch = Scratch::new();
-        let profile = WifiProfile::below(scratch.path(), &ssid("a;[x]\\"));
+        let profile = WifiProfile::in_folder(scratch.path(), &ssid("a;[x]\\"));
         assert_eq!(profile.uuid.len(), 36);
         assert_eq!(profile.uuid.as_bytes()[14], b'8');
         assert_ne!(profile.uuid, uuid("b"));
-        assert_eq!(profile.kept().unwrap(), None);
+        assert_eq!(profile.read_contents().unwrap(), None);
         profile.write(&WifiAuthentication::Nothing).unwrap();
-        let text = String::from_utf8(profile.kept().unwrap().unwrap().to_vec()).unwrap();
+        let text = String::from_utf8(profile.read_contents().unwrap().unwrap().to_vec()).unwrap();
         assert!(text.contains("\nssid=97;59;91;120;93;92;\n"), "{text}");
         assert!(!text.contains("wifi-security"), "{text}");
         let mode = fs::metadata(&profile.path).unwrap().permissions().mode();
@@ -251,7 +251,7 @@ mod tests {
         let proof = WifiAuthentication::Password("sae", secret);
         assert!(!format!("{proof:?}").contains('#'));
         profile.write(&proof).unwrap();
-        let text = String::from_utf8(profile.kept().unwrap().unwrap().to_vec()).unwrap();
+        let text = String::from_utf8(profile.read_contents().unwrap().unwrap().to_vec()).unwrap();
         assert!(
             text.contains("\nkey-mgmt=sae\npsk=\\s\\sa\\\\b=c#\n"),
             "{text}"
@@ -264,13 +264,19 @@ mod tests {
     #[test]
     fn only_what_is_understood_is_joined() {
         let secret = || Some(Secret::new("12345678"));
-        let way = |security: &str| match proof(security, secret()) {
-            Ok(WifiAuthentication::Password(way, _)) => way,
+        let key_management = |security: &str| match choose_authentication(security, secret()) {
+            Ok(WifiAuthentication::Password(key_management, _)) => key_management,
             _ => "no",
         };
-        assert_eq!(proof("", None), Ok(WifiAuthentication::Nothing));
-        assert_eq!(proof("OWE", None), Ok(WifiAuthentication::Encrypted));
-        let ways = [
+        assert_eq!(
+            choose_authentication("", None),
+            Ok(WifiAuthentication::Nothing)
+        );
+        assert_eq!(
+            choose_authentication("OWE", None),
+            Ok(WifiAuthentication::Encrypted)
+        );
+        let cases = [
             ("", "no"),
             ("OWE", "no"),
             ("WPA2", "wpa-psk"),
@@ -282,10 +288,10 @@ mod tests {
             ("WPA9", "no"),
             ("~", "no"),
         ];
-        for (security, expected) in ways {
+        for (security, expected) in cases {
             assert_eq!(way(security), expected, "{security}");
         }
-        let none = proof("WPA2", None).unwrap_err();
+        let none = choose_authentication("WPA2", None).unwrap_err();
         assert!(none.message.contains("wifi_networks"), "{none}");
     }
 

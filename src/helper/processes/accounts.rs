@@ -35,10 +35,10 @@ pub fn uid_of(name: &str) -> io::Result<u32> {
 }
 
 /// Returns the account with this name, or with this number if no name matches.
-pub fn account(passwd: &str, wanted: &str) -> Option<Account> {
+pub fn account(passwd: &str, user: &str) -> Option<Account> {
     let accounts = || passwd.lines().filter_map(parse);
-    let number = wanted.parse::<u32>().ok();
-    let named = accounts().find(|account| account.name == wanted);
+    let number = user.parse::<u32>().ok();
+    let named = accounts().find(|account| account.name == user);
     named.or_else(|| accounts().find(|account| Some(account.uid) == number))
 }
 

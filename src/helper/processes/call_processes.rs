@@ -41,17 +41,17 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct CallProcesses {
     /// Clock ticks from boot to the call's first process.
-    begun: u64,
+    started_at: u64,
     /// The call's own audit session.
     session: Option<u32>,
     /// The call's variable, as `NAME=value`; only without a session.
     variable: Option<String>,
-    found: Mutex<Found>,
+    found: Mutex<KnownProcesses>,
 }
 
 /// The processes that were found so far.
 #[derive(Debug, Default)]
-struct Found {
+struct KnownProcesses {
     /// The reaper and, in a container, the processes that lead to it.
     keepers: Vec<ProcessStat>,
     /// Start times of descendants by process id.
@@ -79,12 +79,12 @@ impl CallProcesses {
         let variable = value.ok().map(|value| format!("{VARIABLE}={value}"));
         Self {
             // A child that has already ended started nothing that is still to be found.
-            begun: first.map_or(u64::MAX, |first| first.started),
+            started_at: first.map_or(u64::MAX, |first| first.started),
             session,
             variable: variable.filter(|_| session.is_none()),
-            found: Mutex::new(Found {
+            found: Mutex::new(KnownProcesses {
                 keepers: first.into_iter().collect(),
-                ..Found::default()
+                ..KnownProcesses::default()
             }),
         }
     }
@@ -92,7 +92,7 @@ impl CallProcesses {
     /// Records the processes that run now as the reaper and the processes that lead to it. Must be called before the
     /// command is sent.
     pub fn reaper_is_ready(&self) {
-        let mut found = self.found();
+        let mut found = self.lock_found();
         let child = found.keepers.first().map(|child| child.pid);
         let below = child.map(descendants).unwrap_or_default();
         found.keepers.extend(below);
@@ -110,7 +110,7 @@ impl CallProcesses {
 
     /// Returns whether the reaper, or a process that leads to it, is stopped by a signal or a tracer.
     pub fn is_reaper_stopped(&self) -> bool {
-        let keepers = self.found().keepers.clone();
+        let keepers = self.lock_found().keepers.clone();
         let mut now = keepers
             .iter()
             .filter_map(|sink| process(sink.pid).filter(|process| process.started == sink.started));
@@ -163,14 +163,14 @@ impl CallProcesses {
 
     /// The survivors that [`Self::kill_all`] found.
     pub fn survivors(&self) -> SurvivingProcesses {
-        self.found().survivors.clone()
+        self.lock_found().survivors.clone()
     }
 
     /// Kills each process of the call once and returns those that were alive. A process that a sign of its own
     /// identifies is killed as soon as it is seen. This outruns a process that forks endlessly, as its children have
     /// higher ids. Processes that only their parents identify are killed afterwards.
     fn kill_round(&self, spare_keepers: bool) -> Vec<ProcessStat> {
-        let (keepers, remembered) = self.known();
+        let (keepers, remembered) = self.known_processes();
         let is_spared = |process: &ProcessStat| spare_keepers && contains(&keepers, process);
         let (mut table, mut shown, mut killed) = (Vec::new(), Vec::new(), Vec::new());
         for process in all_processes() {
@@ -184,7 +184,7 @@ impl CallProcesses {
                 killed.push(process);
             }
         }
-        for process in self.below(&table, &shown) {
+        for process in self.descendants(&table, &shown) {
             if !contains(&shown, &process) {
                 self.kill(&process, spare_keepers);
                 killed.push(process);
@@ -196,7 +196,7 @@ impl CallProcesses {
     /// Kills a process. Counts it as a survivor unless the reaper is still spared.
     fn kill(&self, process: &ProcessStat, is_reaper_spared: bool) {
         if !is_reaper_spared {
-            self.found().survivors.count(process);
+            self.lock_found().survivors.count(process);
         }
         if let Err(cause) = kill_exactly(process) {
             tracing::warn!(%cause, pid = process.pid, "a process of a call cannot be killed");
@@ -209,7 +209,7 @@ impl CallProcesses {
 
     /// Whether it is alive and started during the call.
     fn could_be(&self, process: &ProcessStat) -> bool {
-        !process.is_ending && process.started >= self.begun
+        !process.is_ending && process.started >= self.started_at
     }
 
     /// Whether a sign of its own identifies it: the session, an earlier scan, or the variable.
@@ -227,15 +227,15 @@ impl CallProcesses {
     }
 
     /// The processes of the table that descend from `ancestors`.
-    fn below(&self, table: &[ProcessStat], ancestors: &[ProcessStat]) -> Vec<ProcessStat> {
+    fn descendants(&self, table: &[ProcessStat], ancestors: &[ProcessStat]) -> Vec<ProcessStat> {
         let numbers: Vec<i32> = ancestors.iter().map(|process| process.pid).collect();
         let mut below = descendants_among(table, &numbers);
         below.retain(|process| self.could_be(process));
         below
     }
 
-    fn known(&self) -> (Vec<ProcessStat>, BTreeMap<i32, u64>) {
-        let found = self.found();
+    fn known_processes(&self) -> (Vec<ProcessStat>, BTreeMap<i32, u64>) {
+        let found = self.lock_found();
         (found.keepers.clone(), found.remembered.clone())
     }
 
@@ -246,12 +246,12 @@ impl CallProcesses {
 
     fn remember(&self) {
         let table: Vec<ProcessStat> = all_processes().collect();
-        let (keepers, remembered) = self.known();
+        let (keepers, remembered) = self.known_processes();
         let is_shown = |process: &&ProcessStat| self.is_shown(process, &keepers, &remembered);
         let shown: Vec<ProcessStat> = table.iter().filter(is_shown).copied().collect();
-        let below = self.below(&table, &shown);
+        let below = self.descendants(&table, &shown);
         let members = [shown, below].concat();
-        let mut found = self.found();
+        let mut found = self.lock_found();
         found.remembered = members
             .iter()
             .take(MAX_REMEMBERED)
@@ -259,7 +259,7 @@ impl CallProcesses {
             .collect();
     }
 
-    fn found(&self) -> MutexGuard<'_, Found> {
+    fn lock_found(&self) -> MutexGuard<'_, KnownProcesses> {
         // Lists of numbers are consistent even if their last holder panicked.
         lock(&self.found)
     }
@@ -338,10 +338,10 @@ mod tests {
         let mut older = sleeper();
         let process = process(number(&older)).unwrap();
         let call = CallProcesses {
-            begun: process.started + 1,
+            started_at: process.started + 1,
             session: None,
             variable: None,
-            found: Mutex::new(Found {
+            found: Mutex::new(KnownProcesses {
                 keepers: vec![process],
                 remembered: [(process.pid, process.started)].into(),
                 survivors: SurvivingProcesses::default(),

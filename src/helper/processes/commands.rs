@@ -182,8 +182,8 @@ async fn run(
         Err(why) => Ok(OperationEnd::Killed { why }),
     };
     let torn_down = scope.tear_down(helper).await;
-    warn_of(&torn_down, context.relay.operation());
-    let ending = outcome.map_err(|()| not_entered(&mut outputs))?;
+    warn_about(&torn_down, context.relay.operation());
+    let ending = outcome.map_err(|()| entry_refusal(&mut outputs))?;
     let ending = with_loss(ending, &torn_down);
     match reader {
         None => context.relay.drain(&mut outputs).await,
@@ -199,7 +199,7 @@ async fn run(
 }
 
 /// Logs a warning about a lost reaper, or about processes that survived a reaper.
-fn warn_of(torn_down: &TeardownResult, operation: &str) {
+fn warn_about(torn_down: &TeardownResult, operation: &str) {
     let TeardownResult {
         lost,
         survivors,
@@ -272,7 +272,7 @@ async fn stream_output(
             }
         };
         match relay.wait(until_news).await {
-            Ok(Ok(news)) => relay.say(&Frame::Output(Stream::Stderr, news)).await,
+            Ok(Ok(news)) => relay.send_frame(&Frame::Output(Stream::Stderr, news)).await,
             Ok(Err(ending)) => return ending,
             Err(why) => return OperationEnd::Killed { why },
         }
@@ -288,7 +288,7 @@ fn no_orphans(cause: &io::Error) -> OperationRefusal {
 }
 
 /// The refusal with lxc-attach's own message, when it did not start the reaper.
-fn not_entered(outputs: &mut CommandOutputs) -> OperationRefusal {
+fn entry_refusal(outputs: &mut CommandOutputs) -> OperationRefusal {
     let stderr = outputs.rest(Stream::Stderr).next().unwrap_or_default();
     let stderr = String::from_utf8_lossy(&stderr);
     let cause = stderr.lines().next().unwrap_or("no reason given").trim();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use gatewren_base::sys::{Cgroup, hold};
+use gatewren_base::sys::{Cgroup, set_frozen};
 
 use super::call_processes::CallProcesses;
 use crate::context::containers::RunningContainer;
@@ -31,8 +31,8 @@ pub struct FreezeGuard {
 }
 
 impl FreezeGuard {
-    /// Asks the kernel to freeze the container; [`still`] waits until it is frozen. `None` if it has no version 2
-    /// cgroup, or is already frozen.
+    /// Asks the kernel to freeze the container; [`wait_until_frozen`] waits until it is frozen. `None` if it has no
+    /// version 2 cgroup, or is already frozen.
     pub fn begin(helper: &HelperContext, running: &RunningContainer) -> io::Result<Option<Self>> {
         let Some(payload) = running.payload.clone() else {
             return Ok(None);
@@ -41,14 +41,14 @@ impl FreezeGuard {
             return Ok(None);
         }
         let mark = helper.mark_held(&payload)?;
-        let frost = Self { payload, mark };
-        hold(&frost.payload, true)?;
-        Ok(Some(frost))
+        let guard = Self { payload, mark };
+        set_frozen(&guard.payload, true)?;
+        Ok(Some(guard))
     }
 }
 
 /// Waits until a container is frozen.
-pub async fn still(running: &RunningContainer) {
+pub async fn wait_until_frozen(running: &RunningContainer) {
     while !running.is_frozen() {
         sleep(LOOK).await;
     }
@@ -58,7 +58,7 @@ impl Drop for FreezeGuard {
     fn drop(&mut self) {
         let path = &self.payload;
         // A container that has ended in the meantime needs no unfreezing.
-        if let Err(cause) = hold(path, false)
+        if let Err(cause) = set_frozen(path, false)
             && path.exists()
         {
             tracing::error!(%cause, ?path, "a frozen container could not be unfrozen");
@@ -77,8 +77,8 @@ pub async fn kill_frozen(
     container: &RunningContainer,
     processes: &Arc<CallProcesses>,
 ) -> bool {
-    let frost = match FreezeGuard::begin(helper, container) {
-        Ok(Some(frost)) => frost,
+    let guard = match FreezeGuard::begin(helper, container) {
+        Ok(Some(guard)) => guard,
         // It is already frozen, or has no freezer.
         Ok(None) => return false,
         Err(cause) => {
@@ -87,13 +87,13 @@ pub async fn kill_frozen(
         }
     };
     let killing = async {
-        still(container).await;
+        wait_until_frozen(container).await;
         processes.kill_all(1).await;
     };
     let is_dead = timeout(FROZEN_TIME, killing).await.is_ok();
     if !is_dead {
         tracing::warn!("a container could not be frozen at the end of a call");
     }
-    drop(frost);
+    drop(guard);
     is_dead
 }

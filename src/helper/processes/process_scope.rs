@@ -209,7 +209,10 @@ impl ProcessScope {
         } = self;
         // The reaper takes the closed pipe as the order to kill.
         drop(control);
-        let closed = ready && timeout(REAPER_TIME, reports.closed()).await.is_ok();
+        let closed = ready
+            && timeout(REAPER_TIME, reports.wait_until_closed())
+                .await
+                .is_ok();
         let slow = match (closed, ready) {
             (true, _) => Slow::Ended,
             (_, true) => end_slow_reaper(&mut reports, &processes, cgroup.as_ref()).await,
@@ -230,14 +233,16 @@ impl ProcessScope {
             None => ROUNDS_OF_SESSION,
         };
         let was_out_of_memory = has_oom_kills(cgroup.as_ref());
-        let rest = Rest {
+        let rest = KilledProcesses {
             child,
             cgroup,
             processes,
             empty_rounds,
         };
         let patience = Instant::now() + REAPER_TIME;
-        let is_gone = timeout(GONE_TIME, rest.gone(patience)).await.is_ok();
+        let is_gone = timeout(GONE_TIME, rest.wait_until_gone(patience))
+            .await
+            .is_ok();
         // The end of a container kills all its processes: those found then were dying, not survivors.
         let survivors = (finished || lost.is_some()).then(|| rest.processes.survivors());
         let torn_down = TeardownResult {
@@ -290,7 +295,7 @@ async fn end_slow_reaper(
     let deadline = Instant::now() + SLOW_REAPER_TIME;
     loop {
         processes.kill_commands().await;
-        if timeout(ROUND, reports.closed()).await.is_ok() {
+        if timeout(ROUND, reports.wait_until_closed()).await.is_ok() {
             return Slow::Ended;
         }
         if cgroup.is_some_and(Cgroup::is_frozen) {
@@ -321,7 +326,7 @@ async fn kill_lost(
 
 /// Returns whether the kernel killed a process of a cgroup because memory ran out.
 fn has_oom_kills(cgroup: Option<&Cgroup>) -> bool {
-    cgroup.is_some_and(|cgroup| cgroup.counted("memory.events", "oom_kill") > 0)
+    cgroup.is_some_and(|cgroup| cgroup.counter("memory.events", "oom_kill") > 0)
 }
 
 /// Returns whether a container has ended, which kills all its processes.
@@ -330,17 +335,17 @@ fn has_ended(container: Option<&RunningContainer>) -> bool {
 }
 
 /// Processes that have been killed and are not gone yet.
-struct Rest {
+struct KilledProcesses {
     child: TrackedChild,
     cgroup: Option<Cgroup>,
     processes: Arc<CallProcesses>,
     empty_rounds: u32,
 }
 
-impl Rest {
+impl KilledProcesses {
     /// Waits until the child is reaped, no process of the call is alive, and the cgroup is empty and removed. Kills
     /// the cgroup again after `patience`.
-    async fn gone(&self, patience: Instant) {
+    async fn wait_until_gone(&self, patience: Instant) {
         // An error means that the child was already reaped.
         let _ = self.child.wait().await;
         self.processes.kill_all(self.empty_rounds).await;
@@ -365,7 +370,7 @@ impl Rest {
     }
 
     async fn later(self) {
-        let _ = timeout(PATIENCE, self.gone(Instant::now())).await;
+        let _ = timeout(PATIENCE, self.wait_until_gone(Instant::now())).await;
     }
 }
 

@@ -52,7 +52,7 @@ fn keep() -> io::Result<bool> {
     // Opened now: a mount that the command makes over `/proc` must not hide its processes.
     hold_proc()?;
     let mut status = File::from(status);
-    tell(&mut status, &ReaperReport::Ready)?;
+    write_report(&mut status, &ReaperReport::Ready)?;
     let mut control = File::from(control);
     let launch = match read_launch(&mut control) {
         // The call was over before it began.
@@ -63,11 +63,11 @@ fn keep() -> io::Result<bool> {
         Err(refusal) => refusal.into(),
         Ok(command) => {
             // The helper may be gone; the killing below happens anyway.
-            let _ = tell(&mut status, &ReaperReport::Started);
+            let _ = write_report(&mut status, &ReaperReport::Started);
             wait(&sink, &control.into(), &command)
         }
     };
-    let _ = tell(&mut status, &ReaperReport::Ended(ending));
+    let _ = write_report(&mut status, &ReaperReport::Ended(ending));
     Ok(kill_all())
 }
 
@@ -83,7 +83,7 @@ fn read_launch(control: &mut File) -> io::Result<ReaperLaunch> {
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-fn tell(status: &mut File, report: &ReaperReport) -> io::Result<()> {
+fn write_report(status: &mut File, report: &ReaperReport) -> io::Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
     status.write_all(&line)
@@ -111,7 +111,7 @@ fn wait(sink: &Subreaper, control: &OwnedFd, command: &Child) -> OperationEnd {
 /// Kills in rounds until no child is left: children forked during a round are killed in the next one. Returns whether
 /// none is left.
 fn kill_all() -> bool {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let mut round = 0;
     loop {
         loop {
@@ -125,7 +125,7 @@ fn kill_all() -> bool {
         for process in descendants(own_pid()) {
             terminate(process.pid, true);
         }
-        if begun.elapsed() > KILL_TIME {
+        if started_at.elapsed() > KILL_TIME {
             return false;
         }
         round += 1;
@@ -140,7 +140,7 @@ fn kill_all() -> bool {
 fn start(launch: &ReaperLaunch) -> Result<Child, OperationRefusal> {
     let passwd = fs::read("/etc/passwd").unwrap_or_default();
     let passwd = String::from_utf8_lossy(&passwd);
-    let who = who(&passwd, launch.user.as_deref())?;
+    let who = find_account(&passwd, launch.user.as_deref())?;
     let home = who.as_ref().map_or("/", |account| account.home.as_str());
     let environment = environment(launch, home);
     let path = environment.get("PATH").map_or(PATH, String::as_str);
@@ -173,18 +173,18 @@ fn start(launch: &ReaperLaunch) -> Result<Child, OperationRefusal> {
 }
 
 /// Returns the account to run as; `None` if none was requested and this user has none.
-fn who(passwd: &str, wanted: Option<&str>) -> Result<Option<Account>, OperationRefusal> {
+fn find_account(passwd: &str, user: Option<&str>) -> Result<Option<Account>, OperationRefusal> {
     let own = own_uid();
-    let Some(wanted) = wanted else {
+    let Some(user) = user else {
         return Ok(account(passwd, &own.to_string()));
     };
-    let found = account(passwd, wanted).ok_or_else(|| {
-        OperationRefusal::bad_command(format!("user '{wanted}' not found in /etc/passwd"))
+    let found = account(passwd, user).ok_or_else(|| {
+        OperationRefusal::bad_command(format!("user '{user}' not found in /etc/passwd"))
     })?;
     if found.uid != own && !is_root() {
         return Err(OperationRefusal::new(
             RefusalCode::NotRoot,
-            format!("running as '{wanted}' needs root: omit the user, or run gatewren as root"),
+            format!("running as '{user}' needs root: omit the user, or run gatewren as root"),
         ));
     }
     Ok(Some(found))
@@ -209,8 +209,8 @@ fn environment(launch: &ReaperLaunch, home: &str) -> BTreeMap<String, String> {
         ("TERM", "dumb"),
     ];
     let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let given = launch.env.clone();
-    fixed.into_iter().chain(given).collect()
+    let extra = launch.env.clone();
+    fixed.into_iter().chain(extra).collect()
 }
 
 fn strings(texts: impl IntoIterator<Item = String>) -> Result<Vec<CString>, OperationRefusal> {

@@ -26,7 +26,7 @@ pub struct StagingDir(PathBuf);
 
 impl StagingDir {
     /// Creates a stage in `parent`. Removes what an earlier one of this name left.
-    pub async fn below(parent: &Path, name: &str) -> Result<Self, OperationRefusal> {
+    pub async fn create_in(parent: &Path, name: &str) -> Result<Self, OperationRefusal> {
         Self::with_mode(parent, name, MODE).await
     }
 

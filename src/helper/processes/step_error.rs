@@ -31,7 +31,7 @@ impl From<OperationRefusal> for StepError {
 }
 
 /// Converts the result of the last step to the operation's ending.
-pub fn ending(done: Result<(), StepError>) -> Result<OperationEnd, OperationRefusal> {
+pub fn operation_end(done: Result<(), StepError>) -> Result<OperationEnd, OperationRefusal> {
     match done {
         Ok(()) => Ok(OperationEnd::SUCCESS),
         Err(StepError::Killed(why)) => Ok(OperationEnd::Killed { why }),

@@ -41,7 +41,7 @@ pub async fn serve_connection(helper: Arc<HelperContext>, mut stream: UnixStream
     let stop = |timeout_ms| StopConditions::new(timeout_ms, helper.shutdown.clone());
     let relay = OutputRelay::new(stream, limits.output_bytes, stop(u64::MAX));
     let mut relay = relay.with_operation(&request.operation);
-    relay.say(&Frame::Accepted).await;
+    relay.send_frame(&Frame::Accepted).await;
     let outcome = match relay.wait(permit(&helper, &request)).await {
         Err(why) => Ok(OperationEnd::Killed { why }),
         Ok(Err(refusal)) => Err(refusal),
@@ -59,7 +59,7 @@ pub async fn serve_connection(helper: Arc<HelperContext>, mut stream: UnixStream
     helper.orphans.sweep();
     log(&helper, &request, &outcome, start_time);
     let ending = outcome.unwrap_or_else(OperationEnd::from);
-    relay.say(&Frame::End(ending)).await;
+    relay.send_frame(&Frame::End(ending)).await;
 }
 
 async fn answer(
@@ -86,7 +86,7 @@ async fn answer(
         Operation::JobForget { owner, job } => {
             job_operations::forget(context, owner.as_deref(), job)
         }
-        Operation::JobEnds {} => job_operations::ends(context).await,
+        Operation::JobEnds {} => job_operations::report_ends(context).await,
         operation => perform(context, operation).await,
     }
 }
@@ -139,10 +139,10 @@ async fn permit<'a>(
 }
 
 fn no_request(helper: &HelperContext, cause: &str) {
-    let cause = beginning(cause, REASON_CHARS);
+    let cause = truncate_text(cause, REASON_CHARS);
     helper
         .complaints
-        .say(|unsaid| tracing::warn!(cause, unsaid, "no valid request"));
+        .log(|unsaid| tracing::warn!(cause, unsaid, "no valid request"));
 }
 
 /// Logs one line for each operation: at level info if it changes something, at debug if it only reads. The line
@@ -154,12 +154,12 @@ fn log(
     start_time: Instant,
 ) {
     // As strings: control characters that would start a new line or command a terminal are escaped.
-    let reference = beginning(&request.reference, REFERENCE_CHARS);
+    let reference = truncate_text(&request.reference, REFERENCE_CHARS);
     let ending = match outcome {
         Ok(ending) => ending.to_string(),
         Err(refusal) => OperationEnd::from(refusal.clone()).to_string(),
     };
-    let ending = beginning(&redact_text(&ending), REASON_CHARS);
+    let ending = truncate_text(&redact_text(&ending), REASON_CHARS);
     let operation = request.operation.name();
     // A secret that was passed as a name by mistake is redacted here too.
     let container = request.operation.container();
@@ -198,12 +198,12 @@ fn log(
         .as_ref()
         .is_err_and(OperationRefusal::is_of_the_request)
     {
-        helper.complaints.say(say);
+        helper.complaints.log(say);
     } else {
         say(None);
     }
 }
 
-fn beginning(text: &str, chars: usize) -> String {
+fn truncate_text(text: &str, chars: usize) -> String {
     text.chars().take(chars).collect()
 }

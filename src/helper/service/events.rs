@@ -14,7 +14,7 @@ use gatewren_wire::operations::{
 };
 
 use super::policy_check;
-use crate::context::definitions::{CONFIG, ContainerDefinitions, numbered};
+use crate::context::definitions::{CONFIG, ContainerDefinitions, proxmox_container};
 use crate::context::limits::MAX_EVENT_STREAMS;
 use crate::context::lxc_tools::{end_monitor_daemon, tool_for};
 use crate::context::operation_context::OperationContext;
@@ -53,10 +53,10 @@ pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, 
 }
 
 /// An event for the stream.
-enum News {
+enum StreamNews {
     Ended,
-    Said(Stream, Vec<u8>),
-    Defined(io::Result<Changed>),
+    Output(Stream, Vec<u8>),
+    Defined(io::Result<ChangedDefinitions>),
     /// The policy of which containers may be seen has changed.
     Allowed,
 }
@@ -64,7 +64,7 @@ enum News {
 async fn follow(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
     let definitions = helper.containers.definitions();
-    let watched = Watched::begin(definitions).map_err(|e| unwatchable(&e))?;
+    let watched = DefinitionWatch::begin(definitions).map_err(|e| unwatchable(&e))?;
     let tool = tool_for(&Operation::ContainerEvents {}, definitions.lxcpath());
     let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
     let (monitor, outputs) = tools::start(&tool, &helper.orphans)?;
@@ -76,7 +76,7 @@ async fn follow(context: &mut OperationContext<'_>) -> Result<OperationEnd, Oper
 
 async fn stream_events(
     context: &mut OperationContext<'_>,
-    mut watched: Watched,
+    mut watched: DefinitionWatch,
     monitor: &TrackedChild,
     mut outputs: CommandOutputs,
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -84,35 +84,38 @@ async fn stream_events(
     let definitions = helper.containers.definitions();
     let mut lines = Lines::default();
     let mut policy = helper.policy.clone();
-    while context.relay.reaches() {
+    while context.relay.is_reachable() {
         let next = async {
             tokio::select! {
-                _ = monitor.wait() => News::Ended,
-                (stream, bytes) = outputs.next() => News::Said(stream, bytes),
-                changed = watched.next(definitions) => News::Defined(changed),
-                () = policy.changed() => News::Allowed,
+                _ = monitor.wait() => StreamNews::Ended,
+                (stream, bytes) = outputs.next() => StreamNews::Output(stream, bytes),
+                changed = watched.next(definitions) => StreamNews::Defined(changed),
+                () = policy.changed() => StreamNews::Allowed,
             }
         };
         let (stream, text) = match context.relay.wait(next).await {
-            Ok(News::Said(Stream::Stderr, bytes)) => (Stream::Stderr, bytes),
-            Ok(News::Said(stream, bytes)) => (stream, lines.visible(&bytes, &policy.now())),
-            Ok(News::Defined(changed)) => {
+            Ok(StreamNews::Output(Stream::Stderr, bytes)) => (Stream::Stderr, bytes),
+            Ok(StreamNews::Output(stream, bytes)) => (stream, lines.visible(&bytes, &policy.now())),
+            Ok(StreamNews::Defined(changed)) => {
                 let changed = changed.map_err(|e| unwatchable(&e))?;
                 (Stream::Stdout, changed.visible(&policy.now()))
             }
             // Other containers may be visible now, or none.
-            Ok(News::Allowed) => {
+            Ok(StreamNews::Allowed) => {
                 policy_check::check(&policy.now(), &Operation::ContainerEvents {})?;
-                (Stream::Stdout, Changed::All.visible(&policy.now()))
+                (
+                    Stream::Stdout,
+                    ChangedDefinitions::All.visible(&policy.now()),
+                )
             }
-            Ok(News::Ended) => {
+            Ok(StreamNews::Ended) => {
                 let message = "LXC's monitor exited; the next request restarts it";
                 return Err(OperationRefusal::failed(message));
             }
             Err(why) => return Ok(OperationEnd::Killed { why }),
         };
         if !text.is_empty() {
-            context.relay.say(&Frame::Output(stream, text)).await;
+            context.relay.send_frame(&Frame::Output(stream, text)).await;
         }
     }
     let why = KillReason::Cancelled;
@@ -125,14 +128,14 @@ fn unwatchable(cause: &io::Error) -> OperationRefusal {
 
 /// The containers whose definitions may have changed.
 #[derive(Debug, PartialEq, Eq)]
-enum Changed {
+enum ChangedDefinitions {
     /// These containers.
     Some(BTreeSet<ContainerName>),
     /// Any container.
     All,
 }
 
-impl Changed {
+impl ChangedDefinitions {
     fn visible(&self, policy: &HelperPolicy) -> Vec<u8> {
         let text = match self {
             Self::All => "definitions changed\n".to_owned(),
@@ -150,20 +153,20 @@ impl Changed {
 
 /// A watched directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum WatchedDirectory {
     Lxcpath,
     Proxmox,
     Container(ContainerName),
 }
 
 /// The directories with definitions.
-struct Watched {
-    folders: FolderWatch<Place>,
+struct DefinitionWatch {
+    folders: FolderWatch<WatchedDirectory>,
     lxcpath: bool,
     proxmox: bool,
 }
 
-impl Watched {
+impl DefinitionWatch {
     fn begin(definitions: &ContainerDefinitions) -> io::Result<Self> {
         let mut watched = Self {
             folders: FolderWatch::new()?,
@@ -175,13 +178,13 @@ impl Watched {
     }
 
     /// Waits for changes. Cancel safe.
-    async fn next(&mut self, definitions: &ContainerDefinitions) -> io::Result<Changed> {
+    async fn next(&mut self, definitions: &ContainerDefinitions) -> io::Result<ChangedDefinitions> {
         loop {
             let events = tokio::select! {
                 events = self.folders.next() => events?,
                 () = sleep(REARM_TIME), if !(self.lxcpath && self.proxmox) => {
                     if self.arm(definitions) {
-                        return Ok(Changed::All);
+                        return Ok(ChangedDefinitions::All);
                     }
                     continue;
                 }
@@ -191,7 +194,7 @@ impl Watched {
                 containers.extend(self.container(event, definitions));
             }
             if !containers.is_empty() {
-                return Ok(Changed::Some(containers));
+                return Ok(ChangedDefinitions::Some(containers));
             }
         }
     }
@@ -200,18 +203,18 @@ impl Watched {
     fn arm(&mut self, definitions: &ContainerDefinitions) -> bool {
         let before = (self.lxcpath, self.proxmox);
         if !self.lxcpath {
-            self.lxcpath = self.add(definitions, Place::Lxcpath);
+            self.lxcpath = self.add(definitions, WatchedDirectory::Lxcpath);
             let entries = fs::read_dir(definitions.lxcpath()).into_iter().flatten();
             let names = entries.flatten().filter_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
                 name.parse().ok()
             });
             for name in names {
-                self.add(definitions, Place::Container(name));
+                self.add(definitions, WatchedDirectory::Container(name));
             }
         }
         if !self.proxmox {
-            self.proxmox = self.add(definitions, Place::Proxmox);
+            self.proxmox = self.add(definitions, WatchedDirectory::Proxmox);
         }
         before != (self.lxcpath, self.proxmox)
     }
@@ -219,40 +222,40 @@ impl Watched {
     /// Returns the container that an event is about, if any.
     fn container(
         &mut self,
-        event: FolderEvent<Place>,
+        event: FolderEvent<WatchedDirectory>,
         definitions: &ContainerDefinitions,
     ) -> Option<ContainerName> {
         let entry = event.entry.as_deref().and_then(|entry| entry.to_str());
         match (event.folder, entry) {
-            (Place::Lxcpath, Some(entry)) => {
+            (WatchedDirectory::Lxcpath, Some(entry)) => {
                 let name: ContainerName = entry.parse().ok()?;
-                self.add(definitions, Place::Container(name.clone()));
+                self.add(definitions, WatchedDirectory::Container(name.clone()));
                 Some(name)
             }
-            (Place::Container(name), Some(CONFIG | PARTIAL)) => Some(name),
-            (Place::Container(_), Some(_)) => None,
-            (Place::Container(name), None) => {
+            (WatchedDirectory::Container(name), Some(CONFIG | PARTIAL)) => Some(name),
+            (WatchedDirectory::Container(_), Some(_)) => None,
+            (WatchedDirectory::Container(name), None) => {
                 // After a rename the event arrives here under the new name.
-                self.add(definitions, Place::Container(name.clone()));
+                self.add(definitions, WatchedDirectory::Container(name.clone()));
                 Some(name)
             }
-            (Place::Proxmox, Some(entry)) => numbered(entry),
-            (Place::Lxcpath, None) => {
+            (WatchedDirectory::Proxmox, Some(entry)) => proxmox_container(entry),
+            (WatchedDirectory::Lxcpath, None) => {
                 self.lxcpath = false;
                 None
             }
-            (Place::Proxmox, None) => {
+            (WatchedDirectory::Proxmox, None) => {
                 self.proxmox = false;
                 None
             }
         }
     }
 
-    fn add(&mut self, definitions: &ContainerDefinitions, place: Place) -> bool {
+    fn add(&mut self, definitions: &ContainerDefinitions, place: WatchedDirectory) -> bool {
         let path = match &place {
-            Place::Lxcpath => Some(definitions.lxcpath().to_owned()),
-            Place::Proxmox => definitions.proxmox().map(ToOwned::to_owned),
-            Place::Container(name) => Some(definitions.directory(name)),
+            WatchedDirectory::Lxcpath => Some(definitions.lxcpath().to_owned()),
+            WatchedDirectory::Proxmox => definitions.proxmox().map(ToOwned::to_owned),
+            WatchedDirectory::Container(name) => Some(definitions.directory(name)),
         };
         let Some(path) = path.filter(|_| self.folders.count() < MAX_FOLDERS) else {
             return false;
@@ -313,24 +316,27 @@ mod tests {
     #[test]
     fn only_what_may_be_seen_is_reported() {
         let mut lines = Lines::default();
-        let mut heard = Vec::new();
+        let mut output = Vec::new();
         for piece in [
             "'arr-a' changed sta",
             "te to [STOPPED]\n'vault' changed state to [RUNNING]\n'arr-b' exi",
             "ted with status [0]\nnoise\n",
         ] {
-            heard.extend(lines.visible(piece.as_bytes(), &policy()));
+            output.extend(lines.visible(piece.as_bytes(), &policy()));
         }
         assert_eq!(
-            String::from_utf8(heard).unwrap(),
+            String::from_utf8(output).unwrap(),
             "'arr-a' changed state to [STOPPED]\n'arr-b' exited with status [0]\n"
         );
         lines.visible(&vec![b'x'; 1 << 20], &policy());
         assert!(lines.unfinished.len() <= MAX_LINE);
 
         let names = ["arr-a", "vault"].map(|name| name.parse().unwrap());
-        let changed = Changed::Some(names.into());
+        let changed = ChangedDefinitions::Some(names.into());
         assert_eq!(changed.visible(&policy()), b"'arr-a' changed definition\n");
-        assert_eq!(Changed::All.visible(&policy()), b"definitions changed\n");
+        assert_eq!(
+            ChangedDefinitions::All.visible(&policy()),
+            b"definitions changed\n"
+        );
     }
 }

@@ -33,7 +33,7 @@ pub async fn perform(
         | Operation::HostFileSearch(_)
         | Operation::HostFileRead(_)
         | Operation::HostFileWrite(_) => files::perform(context, operation).await,
-        Operation::HostProbe(asked) => probes::probe(context.relay, asked).await,
+        Operation::HostProbe(probe) => probes::probe(context.relay, probe).await,
         Operation::HostFirewall {} => probes::firewall(context).await,
         Operation::HostDiskUsage(_)
         | Operation::HostSmart { .. }

@@ -70,13 +70,13 @@ pub async fn start(
     let limits = job_limits(request.limits, operation);
     let operation = (**operation).clone();
     tokio::spawn(run(Arc::clone(helper), sink, id.clone(), operation, limits));
-    context.relay.say(&Frame::Started).await;
+    context.relay.send_frame(&Frame::Started).await;
     if *detached {
         return Ok(OperationEnd::SUCCESS);
     }
-    while context.relay.reaches() {
+    while context.relay.is_reachable() {
         match context.relay.wait(frames.recv()).await {
-            Ok(Some(frame)) => context.relay.say(&frame).await,
+            Ok(Some(frame)) => context.relay.send_frame(&frame).await,
             Ok(None) => {
                 let ended = helper.jobs.find(None, &id)?.ending;
                 let why = KillReason::Lost;
@@ -165,7 +165,7 @@ async fn run(
     let shown = redact_text(&ending.to_string()).into_owned();
     let duration_ms = u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(job = %id, operation = name, ending = shown, duration_ms, "job ended");
-    let heard = relay.as_ref().is_some_and(OutputRelay::is_heard);
+    let heard = relay.as_ref().is_some_and(OutputRelay::has_listener);
     helper.jobs.end(&id, ending, heard);
     // The end can be queried now: drop the relay, so that a listening caller is notified.
     drop(relay);
@@ -212,14 +212,14 @@ pub async fn wait(
     id: &JobId,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
-    let mut bell = helper.jobs.bell();
+    let mut ended_jobs = helper.jobs.subscribe();
     loop {
-        bell.mark_unchanged();
+        ended_jobs.mark_unchanged();
         let job = find(helper, owner, id)?;
         if job.ending.is_some() {
             return print(context.relay, move || Ok(line(&job))).await;
         }
-        if let Err(why) = context.relay.wait(bell.changed()).await {
+        if let Err(why) = context.relay.wait(ended_jobs.changed()).await {
             return Ok(OperationEnd::Killed { why });
         }
     }
@@ -279,19 +279,21 @@ pub fn forget(
 
 /// Prints each job that ended while its caller did not listen, and then each further one, until the caller
 /// disconnects.
-pub async fn ends(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+pub async fn report_ends(
+    context: &mut OperationContext<'_>,
+) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
-    let mut bell = helper.jobs.bell();
+    let mut ended_jobs = helper.jobs.subscribe();
     let mut reported = BTreeSet::new();
-    while context.relay.reaches() {
-        bell.mark_unchanged();
+    while context.relay.is_reachable() {
+        ended_jobs.mark_unchanged();
         let mut jobs = helper.jobs.list(None, None);
         reported.retain(|id| jobs.iter().any(|job| job.id == *id));
         jobs.retain(|job| job.ending.is_some() && !job.heard && reported.insert(job.id.clone()));
         for job in jobs {
             context.relay.write_stdout(line(&job)).await;
         }
-        if let Err(why) = context.relay.wait(bell.changed()).await {
+        if let Err(why) = context.relay.wait(ended_jobs.changed()).await {
             return Ok(OperationEnd::Killed { why });
         }
     }

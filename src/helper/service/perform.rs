@@ -26,7 +26,7 @@ pub fn check(helper: &HelperContext, operation: &Operation) -> Result<(), Operat
         && !policy.allows_container(container.as_str())
     {
         // As if it did not exist: the front does not learn which containers are hidden from it.
-        return Err(helper.containers.absent(container));
+        return Err(helper.containers.absence_refusal(container));
     }
     policy_check::check(&policy, operation)
 }
@@ -144,7 +144,7 @@ async fn info(
     };
     let Some(state) = standing.state else {
         if !path.is_file() {
-            return Err(helper.containers.absent(container));
+            return Err(helper.containers.absence_refusal(container));
         }
         // Runs lxc-info again, so that the caller gets its error message.
         let operation = Operation::ContainerInfo {

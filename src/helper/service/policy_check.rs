@@ -15,7 +15,7 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Operati
             format!(
                 "{class} is off in {HELPER_POLICY_FILE}: {} for every agent; only the owner of this box can change \
                  that",
-                refused(class)
+                refusal_text(class)
             ),
         )),
         _ => Ok(()),
@@ -26,7 +26,7 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Operati
 pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
     let mut policy = context.helper.policy.clone();
     let mut last = None;
-    while context.relay.reaches() {
+    while context.relay.is_reachable() {
         policy.mark_unchanged();
         let in_force = policy.now();
         let now = HelperClass::ALL.map(|class| (class, in_force.allows(class)));
@@ -47,7 +47,7 @@ pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, 
     Ok(OperationEnd::Killed { why })
 }
 
-fn refused(class: HelperClass) -> &'static str {
+fn refusal_text(class: HelperClass) -> &'static str {
     match class {
         HelperClass::HostShell => "commands on the host are refused",
         HelperClass::ContainerShell => "commands in containers are refused",
@@ -399,7 +399,7 @@ mod tests {
         Operation::HostSetting { setting }
     }
 
-    fn letter() -> Operation {
+    fn mail_operation() -> Operation {
         Operation::Mail(MailMessage {
             subject: String::new(),
             text: String::new(),
@@ -432,7 +432,7 @@ mod tests {
                 Some(HelperClass::LxcReads),
             ),
             (zone(), Some(HelperClass::HostSettings)),
-            (letter(), Some(HelperClass::MailTo)),
+            (mail_operation(), Some(HelperClass::MailTo)),
             (Operation::HostView {}, Some(HelperClass::HostReads)),
             (
                 Operation::HostSpace { places: Vec::new() },

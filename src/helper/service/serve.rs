@@ -85,7 +85,7 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
     sweep().await;
     settings.listener.set_nonblocking(true)?;
     let listener = tokio::net::UnixListener::from_std(settings.listener)?;
-    let mut ends = Ends::new(settings.lifeline)?;
+    let mut shutdown = ShutdownEvents::new(settings.lifeline)?;
     let (stop, stopping) = watch::channel(false);
     let definitions = ContainerDefinitions::new(settings.lxcpath, settings.proxmox);
     let policy = LiveSettingsSender::new(settings.policy);
@@ -97,7 +97,7 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
     let mut few_pages = pin!(hold_few_program_pages());
     let mut children = signal(SignalKind::child())?;
     let mut reloads = signal(SignalKind::hangup())?;
-    let (mut tick, mut quiet_tick) = (ticks(STRAY_TIME), ticks(QUIET_STRAY_TIME));
+    let (mut tick, mut quiet_tick) = (tick_interval(STRAY_TIME), tick_interval(QUIET_STRAY_TIME));
     let notify = SdNotify::from_env();
     // Three notifications in the watchdog's timeout.
     let mut sign_of_life = notify.watchdog().map(|limit| interval(limit / 3));
@@ -106,7 +106,7 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
     notify.ready();
     let why = loop {
         tokio::select! {
-            why = ends.next() => break why,
+            why = shutdown.next() => break why,
             accepted = listener.accept(), if calls.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, _)) if may_enter(&stream, settings.allow_uid, &helper) => {
                     calls.spawn(serve_connection(Arc::clone(&helper), stream));
@@ -125,7 +125,7 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
             _ = children.recv() => drop(helper.orphans.sweep()),
             _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, &policy, &notify),
             _ = tick.tick(), if calls.len() > helper.listeners() || helper.jobs.running() > 0 => drop(helper.orphans.sweep()),
-            () = turned(sign_of_life.as_mut()) => notify.alive(),
+            () = wait_for_tick(sign_of_life.as_mut()) => notify.alive(),
             () = &mut few_pages => {}
             _ = quiet_tick.tick(), if !calls.is_empty() => drop(helper.orphans.sweep()),
         }
@@ -138,7 +138,7 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
 }
 
 /// Waits for the next tick; forever if there is no interval.
-async fn turned(pace: Option<&mut Interval>) {
+async fn wait_for_tick(pace: Option<&mut Interval>) {
     match pace {
         Some(pace) => drop(pace.tick().await),
         None => std::future::pending().await,
@@ -163,7 +163,7 @@ fn reload(
             notify.status(SERVING);
         }
         Err(error) => {
-            let wrong = error.shortly();
+            let wrong = error.summary();
             tracing::error!("not reloaded; the previous policy stays in force: {wrong}");
             notify.status(&format!("{SERVING}; not reloaded: {wrong}"));
         }
@@ -172,7 +172,7 @@ fn reload(
 }
 
 /// Missed ticks are not made up for: after a quiet hour one sweep is enough.
-fn ticks(every: Duration) -> Interval {
+fn tick_interval(every: Duration) -> Interval {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
@@ -200,7 +200,7 @@ fn may_enter(stream: &UnixStream, allow_uid: u32, helper: &HelperContext) -> boo
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == allow_uid => true,
         Ok(peer) => {
-            helper.complaints.say(|unsaid| {
+            helper.complaints.log(|unsaid| {
                 tracing::warn!(
                     uid = peer.uid(),
                     pid = peer.pid(),
@@ -211,7 +211,7 @@ fn may_enter(stream: &UnixStream, allow_uid: u32, helper: &HelperContext) -> boo
             false
         }
         Err(cause) => {
-            helper.complaints.say(|unsaid| {
+            helper.complaints.log(|unsaid| {
                 tracing::warn!(%cause, unsaid, "refused a connection without credentials");
             });
             false
@@ -220,13 +220,13 @@ fn may_enter(stream: &UnixStream, allow_uid: u32, helper: &HelperContext) -> boo
 }
 
 /// The events that end the helper.
-struct Ends {
+struct ShutdownEvents {
     terminate: Signal,
     interrupt: Signal,
     lifeline: Option<Receiver>,
 }
 
-impl Ends {
+impl ShutdownEvents {
     fn new(lifeline: Option<Lifeline>) -> io::Result<Self> {
         let lifeline = lifeline.map(|Lifeline(pipe)| Receiver::from_owned_fd(pipe));
         Ok(Self {
@@ -240,12 +240,12 @@ impl Ends {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
-            () = closed(self.lifeline.as_mut()) => "the lifeline closed",
+            () = wait_until_closed(self.lifeline.as_mut()) => "the lifeline closed",
         }
     }
 }
 
-async fn closed(lifeline: Option<&mut Receiver>) {
+async fn wait_until_closed(lifeline: Option<&mut Receiver>) {
     let Some(pipe) = lifeline else {
         return std::future::pending().await;
     };

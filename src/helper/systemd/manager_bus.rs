@@ -80,10 +80,10 @@ impl ManagerBus {
     /// `NotFound` if no systemd runs.
     pub fn connect() -> io::Result<Self> {
         let stream = UnixStream::connect(SOCKET)?;
-        Self::over(stream)
+        Self::authenticate(stream)
     }
 
-    fn over(mut stream: UnixStream) -> io::Result<Self> {
+    fn authenticate(mut stream: UnixStream) -> io::Result<Self> {
         // The user id 0 in decimal digits, encoded in hexadecimal. Written in one piece, as systemctl does: a message
         // that arrives in one piece with BEGIN stays unread in systemd until another one follows.
         stream.write_all(b"\0AUTH EXTERNAL 30\r\nBEGIN\r\n")?;
@@ -141,23 +141,25 @@ impl ManagerBus {
     }
 
     /// Reads the next message; records it if it reports an ended job.
-    fn receive(&mut self) -> io::Result<Received> {
+    fn receive(&mut self) -> io::Result<ReceivedMessage> {
         let mut head = [0; 16];
         self.stream.read_exact(&mut head)?;
         let mut fixed = BusBody::of(head.to_vec());
         let (order, kind) = (fixed.byte()?, fixed.byte()?);
         fixed.at = 4;
         let (body, _serial, fields) = (fixed.length()?, fixed.length()?, fixed.length()?);
-        let padded = fields.checked_next_multiple_of(8).ok_or_else(senseless)?;
-        let rest = padded.checked_add(body).ok_or_else(senseless)?;
+        let padded = fields
+            .checked_next_multiple_of(8)
+            .ok_or_else(invalid_message)?;
+        let rest = padded.checked_add(body).ok_or_else(invalid_message)?;
         if order != b'l' || rest > MAX_MESSAGE {
-            return Err(senseless());
+            return Err(invalid_message());
         }
         let mut bytes = vec![0; rest];
         self.stream.read_exact(&mut bytes)?;
         let body = bytes.split_off(padded);
         bytes.truncate(fields);
-        let mut received = Received::of(kind, bytes, body)?;
+        let mut received = ReceivedMessage::of(kind, bytes, body)?;
         if kind == SIGNAL && received.member == "JobRemoved" {
             self.note(&mut received.body)?;
         }
@@ -177,7 +179,7 @@ impl ManagerBus {
 }
 
 #[derive(Debug)]
-struct Received {
+struct ReceivedMessage {
     kind: u8,
     member: String,
     error: String,
@@ -185,7 +187,7 @@ struct Received {
     body: BusBody,
 }
 
-impl Received {
+impl ReceivedMessage {
     fn of(kind: u8, fields: Vec<u8>, body: Vec<u8>) -> io::Result<Self> {
         let (mut member, mut error, mut reply_to) = (String::new(), String::new(), None);
         let mut fields = BusBody::of(fields);
@@ -208,7 +210,7 @@ impl Received {
                     }
                 }
                 "g" => drop(fields.signature()?),
-                _ => return Err(senseless()),
+                _ => return Err(invalid_message()),
             }
         }
         Ok(Self {
@@ -255,7 +257,7 @@ impl BusBody {
     pub fn number(&mut self) -> io::Result<u32> {
         self.align(4);
         let bytes = self.take(4)?.first_chunk().copied();
-        bytes.map(u32::from_le_bytes).ok_or_else(senseless)
+        bytes.map(u32::from_le_bytes).ok_or_else(invalid_message)
     }
 
     /// Reads a boolean.
@@ -271,7 +273,7 @@ impl BusBody {
             "b" => if self.flag()? { "yes" } else { "no" }.to_owned(),
             "u" => self.number()?.to_string(),
             "i" => self.number()?.cast_signed().to_string(),
-            "t" => self.wide()?.to_string(),
+            "t" => self.wide_number()?.to_string(),
             "as" => {
                 let length = self.length()?;
                 let end = self.at.saturating_add(length);
@@ -285,10 +287,10 @@ impl BusBody {
         }))
     }
 
-    fn wide(&mut self) -> io::Result<u64> {
+    fn wide_number(&mut self) -> io::Result<u64> {
         self.align(8);
         let bytes = self.take(8)?.first_chunk().copied();
-        bytes.map(u64::from_le_bytes).ok_or_else(senseless)
+        bytes.map(u64::from_le_bytes).ok_or_else(invalid_message)
     }
 
     /// Reads a length in bytes.
@@ -304,14 +306,14 @@ impl BusBody {
     }
 
     fn byte(&mut self) -> io::Result<u8> {
-        self.take(1)?.first().copied().ok_or_else(senseless)
+        self.take(1)?.first().copied().ok_or_else(invalid_message)
     }
 
     fn take(&mut self, length: usize) -> io::Result<&[u8]> {
-        let end = self.at.checked_add(length).ok_or_else(senseless)?;
-        let taken = self.bytes.get(self.at..end).ok_or_else(senseless)?;
+        let end = self.at.checked_add(length).ok_or_else(invalid_message)?;
+        let bytes = self.bytes.get(self.at..end).ok_or_else(invalid_message)?;
         self.at = end;
-        Ok(taken)
+        Ok(bytes)
     }
 }
 
@@ -384,7 +386,7 @@ fn length(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-fn senseless() -> io::Error {
+fn invalid_message() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "invalid D-Bus message")
 }
 
@@ -395,7 +397,7 @@ mod tests {
     use super::super::manager_bus::*;
 
     /// A message from systemd.
-    fn sent(kind: u8, fields: &[u8], body: &[u8]) -> Vec<u8> {
+    fn systemd_message(kind: u8, fields: &[u8], body: &[u8]) -> Vec<u8> {
         let mut bytes = vec![b'l', kind, 0, 1];
         for number in [length(body.len()), 7, length(fields.len())] {
             put_number(&mut bytes, number);
@@ -417,16 +419,16 @@ mod tests {
     }
 
     /// A connection in which systemd sends these bytes after the authentication.
-    fn hearing(said: Vec<u8>) -> io::Result<ManagerBus> {
+    fn bus_with(bytes: Vec<u8>) -> io::Result<ManagerBus> {
         let (ours, mut theirs) = UnixStream::pair()?;
         thread::spawn(move || {
             theirs.write_all(b"OK 0123\r\n").unwrap();
-            theirs.write_all(&said).unwrap();
+            theirs.write_all(&bytes).unwrap();
             // Keeps this end open until the other is done, so that its writes do not fail.
             let _ = theirs.shutdown(std::net::Shutdown::Write);
             let _ = io::copy(&mut theirs, &mut io::sink());
         });
-        ManagerBus::over(ours)
+        ManagerBus::authenticate(ours)
     }
 
     #[test]
@@ -466,12 +468,12 @@ mod tests {
         }
         let mut words = Vec::new();
         put_text(&mut words, "Unit b.service not found.");
-        let said = [
-            sent(SIGNAL, &member("JobRemoved"), &ended),
-            sent(METHOD_RETURN, &reply_to(1), &path),
-            sent(ERROR, &reply_to(2), &words),
+        let bytes = [
+            systemd_message(SIGNAL, &member("JobRemoved"), &ended),
+            systemd_message(METHOD_RETURN, &reply_to(1), &path),
+            systemd_message(ERROR, &reply_to(2), &words),
         ];
-        let mut bus = hearing(said.concat()).unwrap();
+        let mut bus = bus_with(bytes.concat()).unwrap();
         let mut answer = bus.call("/o", "i", "Start", &[]).unwrap();
         assert_eq!(answer.text().unwrap(), "/job/1");
         assert_eq!(bus.job_result("/job/1").unwrap(), "failed");
@@ -519,10 +521,10 @@ mod tests {
         let huge = [
             b'l', 2, 0, 1, 255, 255, 255, 255, 1, 0, 0, 0, 255, 255, 255, 255,
         ];
-        let odd = sent(METHOD_RETURN, &[5, 1, b'v', 0, 1, 0, 0, 0], &[]);
+        let odd = systemd_message(METHOD_RETURN, &[5, 1, b'v', 0, 1, 0, 0, 0], &[]);
         let big_endian = [b'B'; 64];
-        for said in [huge.to_vec(), odd, big_endian.to_vec(), b"x".to_vec()] {
-            let mut bus = hearing(said).unwrap();
+        for bytes in [huge.to_vec(), odd, big_endian.to_vec(), b"x".to_vec()] {
+            let mut bus = bus_with(bytes).unwrap();
             let failed = bus.call("/o", "i", "M", &[]).unwrap_err();
             assert!(matches!(failed, BusFault::Broken(_)), "{failed}");
         }

@@ -30,12 +30,12 @@ pub async fn schedule(
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
     require_root()?;
-    let reason = checked(plan.reason.as_deref())?;
+    let reason = check_reason(plan.reason.as_deref())?;
     not_inhibited(helper).await?;
     // An empty message clears that of an earlier schedule.
     let message = logind("call", "SetWallMessage", &["sb", reason, "true"]);
     tools::output(&message, &helper.orphans).await?;
-    let at = at(plan.delay_s)?;
+    let at = time_after(plan.delay_s)?;
     let schedule = logind("call", "ScheduleShutdown", &["st", how, &at]);
     context.run_tool(&schedule).await
 }
@@ -69,7 +69,7 @@ fn locks(answer: &str) -> Option<&str> {
     answer.trim().strip_prefix("s \"")?.strip_suffix('"')
 }
 
-fn checked(reason: Option<&str>) -> Result<&str, OperationRefusal> {
+fn check_reason(reason: Option<&str>) -> Result<&str, OperationRefusal> {
     let reason = reason.unwrap_or_default();
     if reason.len() > REASON_BYTES || reason.contains(char::is_control) {
         return Err(OperationRefusal::bad_command(format!(
@@ -80,7 +80,7 @@ fn checked(reason: Option<&str>) -> Result<&str, OperationRefusal> {
 }
 
 /// Returns the time in microseconds since 1970, as logind expects it.
-fn at(delay_s: u32) -> Result<String, OperationRefusal> {
+fn time_after(delay_s: u32) -> Result<String, OperationRefusal> {
     let (shortest, longest) = DELAY_SECONDS;
     let delay = Duration::from_secs(delay_s.clamp(shortest, longest).into());
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -115,22 +115,22 @@ mod tests {
 
     #[test]
     fn a_reason_is_one_line() {
-        assert_eq!(checked(None).unwrap(), "");
-        assert_eq!(checked(Some("a kernel")).unwrap(), "a kernel");
+        assert_eq!(check_reason(None).unwrap(), "");
+        assert_eq!(check_reason(Some("a kernel")).unwrap(), "a kernel");
         for bad in ["a\nb", "a\u{1b}[2J", &"x".repeat(REASON_BYTES + 1)] {
-            assert!(checked(Some(bad)).is_err(), "{bad}");
+            assert!(check_reason(Some(bad)).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn the_answer_has_time_to_go_out_and_the_plan_is_not_forgotten() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        for (asked, least, most) in [(0, 5, 5), (60, 60, 60), (u32::MAX, 86_400, 86_400)] {
-            let at = Duration::from_micros(at(asked).unwrap().parse().unwrap());
-            assert!(at >= now + Duration::from_secs(least), "{asked}");
+        for (delay, least, most) in [(0, 5, 5), (60, 60, 60), (u32::MAX, 86_400, 86_400)] {
+            let at = Duration::from_micros(time_after(delay).unwrap().parse().unwrap());
+            assert!(at >= now + Duration::from_secs(least), "{delay}");
             // The test may have been suspended for a while.
             let later = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-            assert!(at <= later + Duration::from_secs(most), "{asked}");
+            assert!(at <= later + Duration::from_secs(most), "{delay}");
         }
     }
 

@@ -268,7 +268,7 @@ impl Front {
     }
 
     fn refuse(&self, refusal: &Refusal, peer: SocketAddr) -> Response<ResponseBody> {
-        self.metrics.refused(refusal.error);
+        self.metrics.count_refusal(refusal.error);
         tracing::debug!(%peer, status = refusal.status.as_u16(), why = refusal.error, "refused");
         refusal.to_response()
     }

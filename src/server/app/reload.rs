@@ -42,10 +42,10 @@ impl Server {
     fn read_again(&self) -> Result<SettingsReload, String> {
         let now = self.in_force.now();
         let read = match &self.file {
-            Some(file) => Settings::load(file).map_err(|error| error.shortly())?,
+            Some(file) => Settings::load(file).map_err(|error| error.summary())?,
             None => Settings::clone(&now),
         };
-        let change = now.changed_to(read);
+        let change = now.compare_with(read);
         let settings = &change.settings;
         let edge = if settings.edge_jwt == now.edge_jwt {
             None

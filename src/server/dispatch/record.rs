@@ -98,7 +98,7 @@ impl Record {
         let lasted = self.began.elapsed();
         let duration_ms = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
         self.metrics
-            .called(self.tool.name(), &self.agent, outcome, lasted);
+            .count_call(self.tool.name(), &self.agent, outcome, lasted);
         let audit = self.audit.take();
         let Self {
             tool,

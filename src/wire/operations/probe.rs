@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use gatewren_base::sys::{ask_name_server, echo, knock};
+use gatewren_base::sys::{ask_name_server, connect_tcp, echo};
 
 /// The maximum time to wait for an answer; a longer time is cut to it.
 const WAIT: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ impl HostProbe {
             Probe::Echo(count) => echoes(self.address, (*count).clamp(1, ECHOES), wait, raw),
             Probe::Port(port) => {
                 let to = SocketAddr::new(self.address, *port);
-                timed(|| knock(to, wait).map(|()| String::new()))
+                timed(|| connect_tcp(to, wait).map(|()| String::new()))
             }
             Probe::Name(question) => {
                 let to = SocketAddr::new(self.address, DNS);
