@@ -105,7 +105,7 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
     let settings = args.place.settings_as_served()?;
     let given = args.token_file.as_deref().map(token).transpose()?;
     let host = match &args.host {
-        Some(host) => whole(host, &settings)?,
+        Some(host) => complete_address(host, &settings)?,
         None if args.place.is_a_directory() => {
             let bound = settings
                 .listen
@@ -118,9 +118,9 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
     let url = format!("https://{host}/mcp");
     let authority = Authority::of(args, &settings);
     let Some(client) = &args.client else {
-        return Ok(listed(args.json));
+        return Ok(list_clients(args.json));
     };
-    let (agent, minted) = known(args, &settings)?;
+    let (agent, minted) = find_agent(args, &settings)?;
     let token = minted.as_ref().or(given.as_ref());
     let way = SnippetConnection {
         url: &url,
@@ -138,7 +138,7 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
     })
 }
 
-fn listed(json: bool) -> ClientConfigOutput {
+fn list_clients(json: bool) -> ClientConfigOutput {
     let way = SnippetConnection {
         url: "",
         token: None,
@@ -168,7 +168,7 @@ fn listed(json: bool) -> ClientConfigOutput {
 }
 
 /// The agent that was named, and its new token if one was requested.
-fn known(
+fn find_agent(
     args: &ClientConfigArgs,
     settings: &Settings,
 ) -> Result<(Option<Agent>, Option<Secret>), String> {
@@ -214,7 +214,7 @@ fn token(file: &Path) -> Result<Secret, String> {
 }
 
 /// A host with its port; the default is the port of the settings.
-fn whole(asked: &str, settings: &Settings) -> Result<String, String> {
+fn complete_address(asked: &str, settings: &Settings) -> Result<String, String> {
     let authority: Option<hyper::http::uri::Authority> = asked.parse().ok();
     let authority = authority.filter(|known| !known.as_str().contains('@'));
     let authority = authority.ok_or_else(|| {

@@ -98,7 +98,7 @@ fn overview(root: &Command) -> String {
             let command = root.find_subcommand(name);
             let words = command.and_then(Command::get_about);
             let words = words.map(ToString::to_string).unwrap_or_default();
-            format!(".It Ic {}\n{}", escaped(name), prose(&words))
+            format!(".It Ic {}\n{}", escape_words(name), prose(&words))
         });
         let commands: String = commands.collect();
         format!(
@@ -113,7 +113,7 @@ fn tools() -> Result<String, String> {
     let catalog = tables().map_err(|cause| cause.to_string())?;
     let mut text = ".Sh TOOLS\n".to_owned();
     for (toolset, tools) in reference::toolsets(&catalog) {
-        let _ = writeln!(text, ".Ss {}", escaped(toolset));
+        let _ = writeln!(text, ".Ss {}", escape_words(toolset));
         text.push_str(&list(tools.iter().map(|tool| {
             let words = prose(&tool.definition().description);
             let remarks = prose(&sentence(&reference::remarks(tool)));
@@ -135,7 +135,8 @@ fn tools() -> Result<String, String> {
     let resources = reference::resources(&catalog).into_iter();
     Ok(text
         + &list(
-            resources.map(|(uri, words)| format!(".It Li {}\n{}", escaped(&uri), prose(&words))),
+            resources
+                .map(|(uri, words)| format!(".It Li {}\n{}", escape_words(&uri), prose(&words))),
         ))
 }
 
@@ -201,7 +202,7 @@ fn about(command: &Command) -> String {
 /// The command's name and required arguments, and whether it has options.
 fn synopsis(command: &Command) -> String {
     let mut text = command.get_name().to_owned();
-    let options = shown(command, true).any(|arg| !arg.is_positional());
+    let options = visible_arguments(command, true).any(|arg| !arg.is_positional());
     if options {
         text.push_str(" Oo Ar options Oc");
     }
@@ -217,7 +218,7 @@ fn synopsis(command: &Command) -> String {
 }
 
 /// The arguments to explain: those of the command itself, once.
-fn shown(command: &Command, inner: bool) -> impl Iterator<Item = &Arg> {
+fn visible_arguments(command: &Command, inner: bool) -> impl Iterator<Item = &Arg> {
     let of_all = ["help", "version"];
     command.get_arguments().filter(move |arg| {
         let id = arg.get_id().as_str();
@@ -228,7 +229,7 @@ fn shown(command: &Command, inner: bool) -> impl Iterator<Item = &Arg> {
 
 /// An entry for each argument.
 fn arguments(command: &Command, inner: bool) -> Vec<String> {
-    shown(command, inner).map(argument).collect()
+    visible_arguments(command, inner).map(argument).collect()
 }
 
 fn argument(arg: &Arg) -> String {
@@ -250,7 +251,7 @@ fn argument(arg: &Arg) -> String {
         let _ = write!(
             text,
             "The default is\n.Li {} .\n",
-            escaped(&value.to_string_lossy())
+            escape_words(&value.to_string_lossy())
         );
     }
     text
@@ -258,7 +259,7 @@ fn argument(arg: &Arg) -> String {
 
 fn values(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
-    let names = names.iter().map(|name| escaped(&name.to_lowercase()));
+    let names = names.iter().map(|name| escape_words(&name.to_lowercase()));
     let names = names.collect::<Vec<_>>().join(" ");
     let many = arg.get_num_args().is_some_and(|n| n.max_values() > 1);
     if many { names + " ..." } else { names }
@@ -278,7 +279,7 @@ fn keys(sample: &str) -> String {
             words.push(comment);
         } else if let Some(key) = line.strip_prefix('#') {
             let help = prose(&words.join("\n"));
-            entries.push(format!(".It Li {}\n{help}", escaped(key)));
+            entries.push(format!(".It Li {}\n{help}", escape_words(key)));
             words.clear();
         }
     }
@@ -307,13 +308,13 @@ fn prose(words: &str) -> String {
         let words = words.replace("...", "\u{2026}");
         let end = if words.ends_with(['.', ':']) { "" } else { "." };
         for sentence in (words + end).replace(". ", ".\n").lines() {
-            text.push_str(&wrapped(&escaped(sentence)));
+            text.push_str(&wrap_sentence(&escape_words(sentence)));
         }
     }
     text
 }
 
-fn wrapped(sentence: &str) -> String {
+fn wrap_sentence(sentence: &str) -> String {
     let (mut text, mut column) = (String::new(), 0);
     for word in sentence.split(' ') {
         if column > 0 && column + 1 + word.len() > WIDTH {
@@ -342,13 +343,13 @@ fn literal(words: &str) -> String {
         } else {
             ""
         };
-        format!("{guard}{}", escaped(line))
+        format!("{guard}{}", escape_words(line))
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Escapes characters that are special in mdoc(7), or that it would print as others.
-fn escaped(words: &str) -> String {
+fn escape_words(words: &str) -> String {
     let special = [
         ('\\', "\\e"),
         ('"', "\\(dq"),

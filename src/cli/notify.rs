@@ -64,7 +64,7 @@ pub fn run(args: &NotifyArgs) -> ExitCode {
         What::List => conclude(list(&args.place, &settings, args.json)),
         What::Test { channel } => {
             let way = args.place.file("vault.db");
-            let way = way.and_then(|vault| way_of_letters(&args.place, &settings, &vault));
+            let way = way.and_then(|vault| mail_route(&args.place, &settings, &vault));
             let (mail, _open) = match way {
                 Ok(way) => way,
                 Err(words) => return fail(&words),
@@ -141,7 +141,7 @@ fn as_json(entry: &QueuedNotification) -> Value {
 }
 
 /// Mail is sent through the helper; the other channels do not need it.
-fn way_of_letters(
+fn mail_route(
     place: &InstanceArgs,
     settings: &Settings,
     vault: &Path,

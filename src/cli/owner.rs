@@ -74,7 +74,7 @@ fn act(args: &OwnerArgs) -> Result<String, String> {
             runtime.block_on(set_password(&owner_context(&vault), &password, plan))?;
             let lost = if *reset { sealed } else { 0 };
             let set = json!({ "password": "set", "lost": lost });
-            Ok(said(args.json, &set, || match lost {
+            Ok(render(args.json, &set, || match lost {
                 0 => "the owner's password is set".to_owned(),
                 lost => format!(
                     "the owner's password is set; the exact arguments of {lost} calls can no longer be opened"
@@ -98,7 +98,7 @@ async fn set_up(args: &OwnerArgs, vault: &Vault) -> Result<String, String> {
     let owner = owner_context(vault);
     let code = owner.run_audited(command, make_code(vault)).await?;
     let url = page_url(&args.place.settings_as_served()?);
-    Ok(said(
+    Ok(render(
         args.json,
         &json!({ "url": url, "code": code.expose() }),
         || {
@@ -119,12 +119,12 @@ fn page_url(settings: &Settings) -> String {
 async fn sign_out(vault: &Vault, id: Option<&str>, json: bool) -> Result<String, String> {
     let Some(id) = id else {
         let count = sign_out_everywhere(&owner_context(vault)).await?;
-        return Ok(said(json, &json!({ "signed_out": count }), || {
+        return Ok(render(json, &json!({ "signed_out": count }), || {
             format!("the owner is signed out of {count} sessions")
         }));
     };
     if owner_actions::sign_out(&owner_context(vault), id).await? {
-        Ok(said(json, &json!({ "signed_out": 1 }), || {
+        Ok(render(json, &json!({ "signed_out": 1 }), || {
             format!("{id} is signed out")
         }))
     } else {
@@ -205,7 +205,7 @@ impl<'a> Row<'a> {
     }
 }
 
-fn said(json: bool, value: &Value, text: impl FnOnce() -> String) -> String {
+fn render(json: bool, value: &Value, text: impl FnOnce() -> String) -> String {
     if json { value.to_string() } else { text() }
 }
 

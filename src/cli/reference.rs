@@ -53,12 +53,12 @@ pub fn answer(tool: &Tool) -> Vec<ReferenceField> {
 /// Further facts about a tool, in a line: its class, the class that it needs in helper.toml, its names in
 /// `StartOS`.
 pub fn remarks(tool: &Tool) -> String {
-    let mut said = vec![format!("class {}", tool.risk())];
-    said.extend(
+    let mut parts = vec![format!("class {}", tool.risk())];
+    parts.extend(
         tool.needs()
             .map(|class| format!("needs {class} in helper.toml")),
     );
-    said.extend(tool.other_name().map(|name| format!("also called {name}")));
+    parts.extend(tool.other_name().map(|name| format!("also called {name}")));
     for alias in tool.aliases() {
         let renamed = alias.parameters.iter();
         let renamed: Vec<String> = renamed
@@ -69,9 +69,9 @@ pub fn remarks(tool: &Tool) -> String {
         } else {
             format!(" with {}", renamed.join(", "))
         };
-        said.push(format!("in StartOS {}{with}", alias.name));
+        parts.push(format!("in StartOS {}{with}", alias.name));
     }
-    said.join("; ")
+    parts.join("; ")
 }
 
 /// The tools as text.
@@ -80,9 +80,9 @@ pub fn tools(catalog: &Catalog) -> String {
     for (toolset, tools) in toolsets(catalog) {
         let _ = writeln!(text, "{}\n", toolset.to_uppercase());
         for tool in tools {
-            let _ = write!(text, "{}\n{}", tool.name(), wrapped(&remarks(tool), 4));
+            let _ = write!(text, "{}\n{}", tool.name(), wrap_text(&remarks(tool), 4));
             for paragraph in tool.definition().description.split("\n\n") {
-                text.push_str(&wrapped(paragraph, 4));
+                text.push_str(&wrap_text(paragraph, 4));
             }
             for (title, members) in [("arguments", arguments(tool)), ("result", answer(tool))] {
                 if !members.is_empty() {
@@ -90,7 +90,7 @@ pub fn tools(catalog: &Catalog) -> String {
                 }
                 for member in members {
                     let line = format!("{} ({}): {}", member.name, member.kind, member.words);
-                    text.push_str(&wrapped(&line, 6));
+                    text.push_str(&wrap_text(&line, 6));
                 }
             }
             text.push('\n');
@@ -146,7 +146,7 @@ pub fn resources(catalog: &Catalog) -> Vec<(String, String)> {
 pub fn resources_text(catalog: &Catalog) -> String {
     let mut text = String::new();
     for (uri, words) in resources(catalog) {
-        let _ = write!(text, "{uri}\n{}", wrapped(&words, 4));
+        let _ = write!(text, "{uri}\n{}", wrap_text(&words, 4));
     }
     text
 }
@@ -189,7 +189,7 @@ fn members(schema: &Value, place: &str, taken: bool, found: &mut Vec<ReferenceFi
 
 fn kind(schema: &Map<String, Value>, taken: bool, always: bool) -> String {
     let word = |key: &str| schema.get(key).and_then(Value::as_str);
-    let mut said = vec![match (word("type"), schema.get("items")) {
+    let mut parts = vec![match (word("type"), schema.get("items")) {
         (Some("array"), Some(items)) => {
             let of = items.get("type").and_then(Value::as_str);
             of.map_or("list".to_owned(), |of| format!("list of {of}s"))
@@ -199,25 +199,25 @@ fn kind(schema: &Map<String, Value>, taken: bool, always: bool) -> String {
     }];
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let values: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-        said.push(format!("one of {}", values.join(" ")));
+        parts.push(format!("one of {}", values.join(" ")));
     }
     let bound = |key: &str| schema.get(key).filter(|bound| bound.is_number());
     match (bound("minimum"), bound("maximum")) {
-        (Some(least), Some(most)) if taken => said.push(format!("{least} to {most}")),
+        (Some(least), Some(most)) if taken => parts.push(format!("{least} to {most}")),
         _ => {}
     }
     if let Some(default) = schema.get("default").filter(|_| taken) {
-        said.push(format!("default {default}"));
+        parts.push(format!("default {default}"));
     }
     match (taken, always) {
-        (true, true) => said.push("required".to_owned()),
-        (false, false) => said.push("optional".to_owned()),
+        (true, true) => parts.push("required".to_owned()),
+        (false, false) => parts.push("optional".to_owned()),
         _ => {}
     }
-    said.join(", ")
+    parts.join(", ")
 }
 
-fn wrapped(words: &str, indent: usize) -> String {
+fn wrap_text(words: &str, indent: usize) -> String {
     let margin = " ".repeat(indent);
     let (mut text, mut column) = (String::new(), 0);
     for word in words.split_whitespace() {

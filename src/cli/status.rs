@@ -39,11 +39,11 @@ struct Status {
     /// Why the server does not answer, if it does not.
     silent: Option<String>,
     unit: Option<UnitState>,
-    kept: Result<Kept, String>,
+    kept: Result<VaultSummary, String>,
 }
 
 /// The results from the vault.
-struct Kept {
+struct VaultSummary {
     agents: Vec<(Agent, bool)>,
     waiting: usize,
     newest_call: Option<(String, String)>,
@@ -85,17 +85,17 @@ async fn look(args: &StatusArgs, settings: &Settings) -> Status {
     } else {
         None
     };
-    let silent = door.knock(at, &in_url(at)).await.err();
+    let silent = door.probe(at, &in_url(at)).await.err();
     Status {
         url: door.url(settings, "/mcp"),
         silent: silent.map(|cause| format!("{}: {cause}", door.near)),
         unit: unit.filter(UnitState::is_installed),
         // Last, because root acts as the server's user from here on.
-        kept: kept(&args.place, settings),
+        kept: read_vault(&args.place, settings),
     }
 }
 
-fn kept(place: &InstanceArgs, settings: &Settings) -> Result<Kept, String> {
+fn read_vault(place: &InstanceArgs, settings: &Settings) -> Result<VaultSummary, String> {
     let file = place.file("vault.db")?;
     let vault = Vault::open(&file).map_err(words)?;
     let agents = vault.agents().list().map_err(words)?;
@@ -120,7 +120,7 @@ fn kept(place: &InstanceArgs, settings: &Settings) -> Result<Kept, String> {
             format!("{} by {who}", call.tool.unwrap_or_default()),
         )
     });
-    Ok(Kept {
+    Ok(VaultSummary {
         agents: agents.collect(),
         waiting: vault.changes().list(true).map_err(words)?.len(),
         newest_call: newest,
@@ -159,24 +159,24 @@ impl Status {
         let unit = self.unit.as_ref().map(
             |unit| json!({ "active": unit.get("ActiveState"), "status": unit.get("StatusText") }),
         );
-        let mut told = json!({
+        let mut fields = json!({
             "serving": self.silent.is_none(), "version": env!("CARGO_PKG_VERSION"), "url": self.url,
             "why_not": self.silent, "unit": unit,
         });
-        if let (Ok(kept), Some(told)) = (&self.kept, told.as_object_mut()) {
-            told.extend(kept.members());
+        if let (Ok(kept), Some(fields)) = (&self.kept, fields.as_object_mut()) {
+            fields.extend(kept.members());
         }
-        told.to_string()
+        fields.to_string()
     }
 }
 
-impl Kept {
+impl VaultSummary {
     fn active(&self) -> usize {
         self.agents.iter().filter(|(_, comes_in)| *comes_in).count()
     }
 
     /// The agent that used its token last, and when.
-    fn seen(&self) -> Option<(&str, u64)> {
+    fn last_active_agent(&self) -> Option<(&str, u64)> {
         let used = self
             .agents
             .iter()
@@ -194,7 +194,7 @@ impl Kept {
     }
 
     fn lines(&self) -> Vec<String> {
-        let seen = match self.seen() {
+        let seen = match self.last_active_agent() {
             Some((name, at)) => format!("; last used by {} at {}", sanitize(name), rfc3339(at)),
             None => String::new(),
         };
@@ -237,7 +237,7 @@ impl Kept {
             .map(|(name, at)| json!({ "agent": name, "at": rfc3339(at) }))
             .collect();
         let seen = self
-            .seen()
+            .last_active_agent()
             .map(|(name, at)| json!({ "agent": name, "at": rfc3339(at) }));
         vec![
             ("agents".to_owned(), json!(self.active())),

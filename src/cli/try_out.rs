@@ -105,7 +105,7 @@ async fn serve_stdio(args: &TryArgs) -> Result<ExitCode, String> {
     let first = directory(args)?;
     let mut number = 1;
     let server = loop {
-        let directory = numbered(&first, number);
+        let directory = numbered_path(&first, number);
         match build(plan(args, &directory)).await {
             Ok(server) => break server,
             Err(error) if error.is_in_use() && args.dir.is_none() && number < MAX_DIRECTORIES => {
@@ -129,7 +129,7 @@ async fn serve_stdio(args: &TryArgs) -> Result<ExitCode, String> {
 }
 
 /// The first directory without a suffix, the others with a number.
-fn numbered(first: &Path, number: usize) -> PathBuf {
+fn numbered_path(first: &Path, number: usize) -> PathBuf {
     if number == 1 {
         return first.to_owned();
     }

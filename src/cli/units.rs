@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::console::program::printed;
+use super::console::program::read_output;
 
 /// The units of the package: the front, its socket, the helper's socket, the helper.
 pub const UNITS: [&str; 4] = [
@@ -27,7 +27,7 @@ impl UnitState {
     pub async fn of(unit: &str) -> Option<Self> {
         const ASKED: &str = "--property=LoadState,ActiveState,SubState,UnitFileState,NRestarts,Result,StatusText,\
                              ActiveEnterTimestamp,MainPID,Listen";
-        let text = printed("systemctl", &["show", "--no-pager", ASKED, unit]).await?;
+        let text = read_output("systemctl", &["show", "--no-pager", ASKED, unit]).await?;
         Some(Self::read(&text))
     }
 

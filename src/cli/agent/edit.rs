@@ -85,7 +85,7 @@ impl Clear {
 
 pub async fn run(context: &CliContext, args: &AgentEditArgs) -> Result<String, String> {
     let before = find_active_agent(&context.vault, &args.agent)?;
-    let after = changed(context, args, &before)?;
+    let after = edited_agent(context, args, &before)?;
     let changes = edit(&owner_context(&context.vault), &before, &after).await?;
     if changes.is_empty() {
         return Err(format!(
@@ -104,7 +104,11 @@ pub async fn run(context: &CliContext, args: &AgentEditArgs) -> Result<String, S
     ))
 }
 
-fn changed(context: &CliContext, args: &AgentEditArgs, before: &Agent) -> Result<Agent, String> {
+fn edited_agent(
+    context: &CliContext,
+    args: &AgentEditArgs,
+    before: &Agent,
+) -> Result<Agent, String> {
     // Unreadable overrides make every call fail. With `--clear all`, the options given now replace them.
     let mut overrides = match policy_of(before) {
         Ok(policy) => policy.overrides,

@@ -167,7 +167,7 @@ mod tests {
         Line::try_parse_from(words).unwrap().options
     }
 
-    fn known() -> Vec<OfferedTool> {
+    fn offered_tools() -> Vec<OfferedTool> {
         let tool = |name: &str, toolset: &str| OfferedTool {
             name: name.to_owned(),
             toolset: toolset.to_owned(),
@@ -203,7 +203,7 @@ mod tests {
             "--concurrent",
             "2",
         ]);
-        first.apply(&mut overrides, &known()).unwrap();
+        first.apply(&mut overrides, &offered_tools()).unwrap();
         let text = r#"{"toolsets":["containers"],"tools":{"container_stop":"allow"},"modes":{"read":"confirm","execute":"deny"},"containers":["arr-*"],"calls_per_minute":60,"concurrent_calls":2,"networks":["10.0.0.0/8"]}"#;
         assert_eq!(overrides.to_text(), text);
         let second = options(&[
@@ -216,26 +216,32 @@ mod tests {
             "--rate",
             "5",
         ]);
-        second.apply(&mut overrides, &known()).unwrap();
+        second.apply(&mut overrides, &offered_tools()).unwrap();
         let text = r#"{"toolsets":["server"],"modes":{"execute":"deny"},"containers":["arr-*"],"calls_per_minute":5,"concurrent_calls":2,"networks":["10.0.0.0/8"]}"#;
         assert_eq!(overrides.to_text(), text);
     }
 
     #[test]
     fn a_mistyped_name_is_refused_where_the_names_are_known() {
-        let said = |words: &[&str], known: &[OfferedTool]| {
+        let try_options = |words: &[&str], known: &[OfferedTool]| {
             options(words).apply(&mut Overrides::default(), known)
         };
         assert_eq!(
-            said(&["--tool", "container_stp=allow"], &known()).unwrap_err(),
+            try_options(&["--tool", "container_stp=allow"], &offered_tools()).unwrap_err(),
             "there is no tool \"container_stp\"; did you mean \"container_stop\"?"
         );
         assert_eq!(
-            said(&["--toolset", "files"], &known()).unwrap_err(),
+            try_options(&["--toolset", "files"], &offered_tools()).unwrap_err(),
             "there is no toolset \"files\"; there are containers, server"
         );
-        assert_eq!(said(&["--tool", "x=allow", "--toolset", "y"], &[]), Ok(()));
-        assert_eq!(said(&["--tool", "gone=default"], &known()), Ok(()));
+        assert_eq!(
+            try_options(&["--tool", "x=allow", "--toolset", "y"], &[]),
+            Ok(())
+        );
+        assert_eq!(
+            try_options(&["--tool", "gone=default"], &offered_tools()),
+            Ok(())
+        );
     }
 
     #[test]

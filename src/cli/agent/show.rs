@@ -39,8 +39,8 @@ fn as_json(context: &CliContext, agent: &Agent, outlook: Option<&PolicyPreview>)
         let PolicyPreview {
             policy, tools, off, ..
         } = outlook;
-        let said = |risk: Risk| (risk.to_string(), json!(class(policy, risk)));
-        let classes: Map<String, Value> = Risk::ALL.map(said).into_iter().collect();
+        let member = |risk: Risk| (risk.to_string(), json!(class(policy, risk)));
+        let classes: Map<String, Value> = Risk::ALL.map(member).into_iter().collect();
         let tools = tools
             .iter()
             .map(|(mode, names)| (mode.to_string(), json!(names)));
@@ -71,7 +71,10 @@ fn in_words(
         hidden,
     }) = outlook
     {
-        say("policy", &format!("{}{}", agent.preset, differing(policy)));
+        say(
+            "policy",
+            &format!("{}{}", agent.preset, list_differences(policy)),
+        );
         let overrides = &policy.overrides;
         say("from", &from(policy));
         let rate = overrides
@@ -138,7 +141,7 @@ fn space(context: &CliContext, agent: &Agent) -> String {
     }
 }
 
-fn differing(policy: &Policy) -> String {
+fn list_differences(policy: &Policy) -> String {
     let overrides = &policy.overrides;
     let mut parts = Vec::new();
     if let Some(toolsets) = &overrides.toolsets {

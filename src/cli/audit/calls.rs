@@ -51,16 +51,16 @@ pub fn list(audit: &AuditReader, which: &AuditListArgs, json: bool) -> Result<St
     };
     let calls = audit.calls(&wanted).map_err(|e| e.to_string())?;
     let run_after = audit.run_after().map_err(|e| e.to_string())?;
-    let told = calls
+    let calls = calls
         .iter()
         .map(|call| (call, CallStatus::of(call, run_after)));
     Ok(if json {
-        let lines: Vec<String> = told
+        let lines: Vec<String> = calls
             .map(|(call, status)| as_json(call, &status).to_string())
             .collect();
         lines.join("\n")
     } else {
-        print::table(told)
+        print::table(calls)
     })
 }
 
@@ -82,11 +82,11 @@ pub fn show(audit: &AuditReader, name: &str, exact: bool, json: bool) -> Result<
         None
     };
     Ok(if json {
-        let mut told = as_json(&call, &status);
-        if let (Some(opened), Some(fields)) = (opened, told.as_object_mut()) {
-            fields.insert("exact_arguments".to_owned(), parsed(&opened));
+        let mut fields = as_json(&call, &status);
+        if let (Some(opened), Some(fields)) = (opened, fields.as_object_mut()) {
+            fields.insert("exact_arguments".to_owned(), parse_json(&opened));
         }
-        told.to_string()
+        fields.to_string()
     } else {
         let whole = print::whole(&call, &status);
         opened.map_or(whole.clone(), |opened| print::with_exact(&whole, &opened))
@@ -130,19 +130,19 @@ fn open(audit: &AuditReader, call: &AuditCall) -> Result<String, String> {
 }
 
 fn as_json(call: &AuditCall, status: &CallStatus) -> Value {
-    let mut told = json!(call);
-    let arguments = call.arguments.as_deref().map(parsed);
-    if let Some(fields) = told.as_object_mut() {
+    let mut fields = json!(call);
+    let arguments = call.arguments.as_deref().map(parse_json);
+    if let Some(fields) = fields.as_object_mut() {
         fields.extend(Map::from_iter([
             ("at".to_owned(), json!(print::moment(call.at_ms))),
             ("status".to_owned(), json!(status.word())),
             ("arguments".to_owned(), json!(arguments)),
         ]));
     }
-    told
+    fields
 }
 
 /// Parses JSON; returns the text itself if it is not JSON, as in a row that was altered.
-fn parsed(text: &str) -> Value {
+fn parse_json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }

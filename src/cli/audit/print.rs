@@ -88,11 +88,11 @@ pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
         ("from", number(end.and_then(|end| end.revision_before))),
         ("revision", number(end.and_then(|end| end.revision))),
     ];
-    let told = lines
+    let lines = lines
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)));
-    let told = told.map(|(name, value)| format!("{name:<11}{}", sanitize(&value)));
-    told.collect::<Vec<_>>().join("\n")
+    let lines = lines.map(|(name, value)| format!("{name:<11}{}", sanitize(&value)));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Whether the exact arguments are stored, and how to show them.

@@ -32,7 +32,7 @@ pub fn run(audit: &AuditReader, gathered: &GatheredAnchors, json: bool) -> ExitC
         Ok(found) => found,
         Err(error) => return fail(&error),
     };
-    let told = conclude(Ok(if json {
+    let status = conclude(Ok(if json {
         found.as_json().to_string()
     } else {
         found.words()
@@ -42,7 +42,7 @@ pub fn run(audit: &AuditReader, gathered: &GatheredAnchors, json: bool) -> ExitC
     } else if matches!(&found.anchors, Ok(AnchorComparison { first: Some(_), .. })) {
         ExitCode::from(CONTRADICTED)
     } else {
-        told
+        status
     }
 }
 

@@ -21,7 +21,7 @@ pub struct CertFragment {
 
 impl CertFragment {
     /// Returns the file beside these settings, for this file with key and chain.
-    pub fn beside(config: Option<&Path>, pair: &Path) -> Result<Self, String> {
+    pub fn next_to(config: Option<&Path>, pair: &Path) -> Result<Self, String> {
         let config = config.ok_or(
             "a directory of `try` has no settings file for a certificate; give a settings file with --config",
         )?;

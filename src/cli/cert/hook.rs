@@ -15,14 +15,14 @@ const PATHS: [(&str, &str); 3] = [
 const LINEAGE: &str = "RENEWED_LINEAGE";
 
 /// Returns the paths of certificate and key.
-pub fn made() -> Result<(PathBuf, PathBuf), String> {
-    found(|name| {
+pub fn find_made_files() -> Result<(PathBuf, PathBuf), String> {
+    find_files(|name| {
         let value = env::var_os(name).filter(|value| !value.is_empty());
         value.map(PathBuf::from)
     })
 }
 
-fn found(of: impl Fn(&str) -> Option<PathBuf>) -> Result<(PathBuf, PathBuf), String> {
+fn find_files(of: impl Fn(&str) -> Option<PathBuf>) -> Result<(PathBuf, PathBuf), String> {
     if let Some(lineage) = of(LINEAGE) {
         return Ok((lineage.join("fullchain.pem"), lineage.join("privkey.pem")));
     }
@@ -42,8 +42,8 @@ mod tests {
 
     #[test]
     fn each_client_says_it_in_its_own_words() {
-        let said = |variables: &[(&str, &str)]| {
-            found(|name| {
+        let find_with = |variables: &[(&str, &str)]| {
+            find_files(|name| {
                 let value = variables.iter().find(|(other, _)| *other == name);
                 value.map(|(_, value)| value.into())
             })
@@ -51,12 +51,15 @@ mod tests {
         let both = |cert: &str, key: &str| Ok((PathBuf::from(cert), PathBuf::from(key)));
         let lineage = [("RENEWED_LINEAGE", "/l/box"), ("RENEWED_DOMAINS", "a b")];
         assert_eq!(
-            said(&lineage),
+            find_with(&lineage),
             both("/l/box/fullchain.pem", "/l/box/privkey.pem")
         );
         for (cert, key) in PATHS {
-            assert_eq!(said(&[(cert, "/c"), (key, "/k")]), both("/c", "/k"));
-            assert!(said(&[(cert, "/c")]).is_err(), "half of a pair is none");
+            assert_eq!(find_with(&[(cert, "/c"), (key, "/k")]), both("/c", "/k"));
+            assert!(
+                find_with(&[(cert, "/c")]).is_err(),
+                "half of a pair is none"
+            );
         }
         // acme.sh: the chain, not the certificate without its chain.
         let acme = [
@@ -65,7 +68,7 @@ mod tests {
             ("CA_CERT_PATH", "/ca"),
             ("CERT_FULLCHAIN_PATH", "/chain"),
         ];
-        assert_eq!(said(&acme), both("/chain", "/k"));
-        assert!(said(&[]).unwrap_err().contains("--cert and --key"));
+        assert_eq!(find_with(&acme), both("/chain", "/k"));
+        assert!(find_with(&[]).unwrap_err().contains("--cert and --key"));
     }
 }

@@ -48,7 +48,7 @@ pub fn run(home: &CertContext, args: &CertInstallArgs) -> Result<String, String>
     }
     let (cert, key) = match (&args.cert, &args.key) {
         (Some(cert), Some(key)) => (cert.clone(), key.clone()),
-        _ if args.hook => hook::made()?,
+        _ if args.hook => hook::find_made_files()?,
         _ => {
             return Err(
                 "give --cert FILE and --key FILE, --hook if an ACME client runs this, or --remove"
@@ -58,7 +58,7 @@ pub fn run(home: &CertContext, args: &CertInstallArgs) -> Result<String, String>
     };
     let given = OwnCertificate::read(&cert, &key).map_err(|e| e.to_string())?;
     if args.hook
-        && let Some(words) = of_somebody_else(home, &given.facts)?
+        && let Some(words) = find_foreign_file(home, &given.facts)?
     {
         return Ok(words);
     }
@@ -67,8 +67,8 @@ pub fn run(home: &CertContext, args: &CertInstallArgs) -> Result<String, String>
 
 /// A hook may run for every certificate of a machine. If the installed certificate shares no name with the new
 /// one, the new one is for another program.
-fn of_somebody_else(home: &CertContext, new: &CertificateFacts) -> Result<Option<String>, String> {
-    let file = installed(home);
+fn find_foreign_file(home: &CertContext, new: &CertificateFacts) -> Result<Option<String>, String> {
+    let file = installed_path(home);
     let now = home.as_service(|| Ok(CertificateFacts::in_file(&file).ok()))?;
     let Some(now) = now else { return Ok(None) };
     let names = now.names();
@@ -83,7 +83,7 @@ fn of_somebody_else(home: &CertContext, new: &CertificateFacts) -> Result<Option
     )))
 }
 
-fn installed(home: &CertContext) -> PathBuf {
+fn installed_path(home: &CertContext) -> PathBuf {
     home.directory().join("tls").join(INSTALLED)
 }
 
@@ -91,8 +91,8 @@ fn installed(home: &CertContext) -> PathBuf {
 pub fn install(home: &CertContext, given: &OwnCertificate) -> Result<String, String> {
     let facts = &given.facts;
     is_of_now(facts)?;
-    let file = installed(home);
-    let fragment = CertFragment::beside(home.config.as_deref(), &file)?;
+    let file = installed_path(home);
+    let fragment = CertFragment::next_to(home.config.as_deref(), &file)?;
     // Before anything is written: the owner has to resolve a contradiction in the settings.
     fragment.may_be_written()?;
     let pem = given.pem();
@@ -203,8 +203,8 @@ fn warning(home: &CertContext, facts: &CertificateFacts) -> Option<String> {
 
 /// Returns to our own authority. Clients that trusted it before still do.
 fn remove(home: &CertContext) -> Result<String, String> {
-    let file = installed(home);
-    let fragment = CertFragment::beside(home.config.as_deref(), &file)?;
+    let file = installed_path(home);
+    let fragment = CertFragment::next_to(home.config.as_deref(), &file)?;
     let turned = fragment.remove()?;
     let own = TlsSource::Own {
         directory: home.directory().join("tls"),

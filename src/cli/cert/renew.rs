@@ -17,8 +17,8 @@ pub fn run(home: &CertContext) -> Result<String, String> {
     let facts = home.facts()?;
     if home.json {
         let made = home.is_own();
-        let told = json!({ "made": made, "sha256": facts.fingerprint(), "server": shows.json() });
-        return Ok(told.to_string());
+        let fields = json!({ "made": made, "sha256": facts.fingerprint(), "server": shows.json() });
+        return Ok(fields.to_string());
     }
     let what = if home.is_own() {
         "a new certificate was created"

@@ -12,15 +12,15 @@ const DAY: i64 = 24 * 60 * 60;
 /// Reads the files, and asks the running server for the certificate that it presents.
 pub fn run(home: &CertContext) -> Result<String, String> {
     home.act_as_service()?;
-    let told = Told::of(home)?;
+    let status = CertificateStatus::of(home)?;
     Ok(if home.json {
-        told.json().to_string()
+        status.json().to_string()
     } else {
-        told.words()
+        status.words()
     })
 }
 
-struct Told<'a> {
+struct CertificateStatus<'a> {
     home: &'a CertContext,
     facts: CertificateFacts,
     authority: Option<CertificateFacts>,
@@ -28,7 +28,7 @@ struct Told<'a> {
     shows: PresentedCertificate,
 }
 
-impl<'a> Told<'a> {
+impl<'a> CertificateStatus<'a> {
     fn of(home: &'a CertContext) -> Result<Self, String> {
         let facts = home.facts()?;
         Ok(Self {

@@ -50,8 +50,8 @@ fn ask(arguments: &[&str]) -> Result<Vec<u8>, String> {
         return Ok(output.stdout);
     }
     let command = arguments.first().unwrap_or(&"");
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("tailscale {command}: {}", said.trim()))
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(format!("tailscale {command}: {}", errors.trim()))
 }
 
 /// The name of this host that Tailscale issues certificates for.

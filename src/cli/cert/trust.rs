@@ -69,7 +69,7 @@ pub fn run(home: &CertContext, args: &CertTrustArgs) -> Result<String, String> {
     Ok(if home.json {
         let systems = systems
             .iter()
-            .map(|system| told(system))
+            .map(|system| system_json(system))
             .collect::<Vec<_>>();
         json!({
             "file": file, "sha256": facts.fingerprint(), "pin": facts.pin.to_string(), "systems": systems,
@@ -93,7 +93,7 @@ fn authority(home: &CertContext) -> Result<(String, CertificateFacts), String> {
     Ok((file.display().to_string(), facts))
 }
 
-fn told(system: &TrustGuide) -> Value {
+fn system_json(system: &TrustGuide) -> Value {
     match system.how {
         TrustSteps::Line(line) => {
             json!({ "system": system.key, "name": system.name, "line": line })
@@ -161,7 +161,7 @@ fn install(json: bool, facts: &CertificateFacts) -> Result<String, String> {
     let shown = entry.display();
     let when = if there { "already" } else { "now" };
     let words = format!("this machine trusts it {when}: {shown}");
-    Ok(said(json, !there, "trusted", &words))
+    Ok(render_state(json, !there, "trusted", &words))
 }
 
 fn remove(json: bool) -> Result<String, String> {
@@ -185,10 +185,10 @@ fn remove(json: bool) -> Result<String, String> {
     } else {
         "nothing to remove: this command has not installed it on this machine"
     };
-    Ok(said(json, there, "not trusted", words))
+    Ok(render_state(json, there, "not trusted", words))
 }
 
-fn said(json: bool, changed: bool, state: &str, words: &str) -> String {
+fn render_state(json: bool, changed: bool, state: &str, words: &str) -> String {
     if json {
         return json!({ "state": state, "changed": changed }).to_string();
     }
@@ -213,6 +213,6 @@ fn update() -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{UPDATE} failed: {}", said.trim()))
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{UPDATE} failed: {}", errors.trim()))
 }

@@ -32,15 +32,15 @@ pub struct LocalServer {
 
 impl LocalServer {
     /// Finds the listener: the given address, else the one of systemd's socket, else the one of the settings.
-    pub async fn of(settings: &Settings, said: Option<SocketAddr>, of_systemd: bool) -> Self {
-        let listens = match said {
+    pub async fn of(settings: &Settings, given: Option<SocketAddr>, of_systemd: bool) -> Self {
+        let listens = match given {
             Some(address) => address,
             None => listens(settings, of_systemd).await,
         };
         let own = settings.tls.mode == TlsMode::Own;
         Self {
             port: listens.port(),
-            near: near(listens),
+            near: reachable_address(listens),
             is_local: listens.ip().is_loopback(),
             authority: own.then(|| settings.state_dir.join("tls/ca.pem")),
         }
@@ -56,7 +56,7 @@ impl LocalServer {
     }
 
     /// Checks that the server answers at an address under a name, with a certificate that is valid for it.
-    pub async fn knock(&self, at: IpAddr, name: &str) -> Result<(), HttpClientError> {
+    pub async fn probe(&self, at: IpAddr, name: &str) -> Result<(), HttpClientError> {
         let client = self.client(&format!("https://{name}:{}/health", self.port), at)?;
         client.ask(Request::default(), Some(MOST)).await.map(drop)
     }
@@ -134,7 +134,7 @@ async fn listens(settings: &Settings, of_systemd: bool) -> SocketAddr {
 }
 
 /// The address at which this host reaches a listener.
-fn near(listens: SocketAddr) -> SocketAddr {
+fn reachable_address(listens: SocketAddr) -> SocketAddr {
     let ip = match listens.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

@@ -13,7 +13,7 @@ const WITHIN: Duration = Duration::from_secs(15);
 const MOST: u64 = 256 << 10;
 
 /// Returns a program's standard output, whatever its exit code; `None` if it is missing or timed out.
-pub async fn printed(program: &str, arguments: &[&str]) -> Option<String> {
+pub async fn read_output(program: &str, arguments: &[&str]) -> Option<String> {
     let mut child = Command::new(program)
         .args(arguments)
         // The output is parsed, so it must be in English.
@@ -36,7 +36,7 @@ pub async fn printed(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 /// Whether a program exited with success.
-pub async fn done(program: &str, arguments: &[&str]) -> bool {
+pub async fn succeeds(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command
         .args(arguments)

@@ -26,12 +26,12 @@ pub fn look(vault: &Vault, spaces: &Spaces) -> Vec<Finding> {
             return vec![Finding::problem("agents", cause.to_string(), remedy)];
         }
     };
-    let mut found = of_agents(&agents, spaces, now_ms());
+    let mut found = check_agents(&agents, spaces, now_ms());
     found.push(owner(vault));
     found
 }
 
-fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
+fn check_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
     let kept: Vec<&Agent> = agents
         .iter()
         .filter(|agent| agent.revoked_ms.is_none())
@@ -48,7 +48,7 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
             "gatewren agent add NAME --policy observe",
         ));
     }
-    let unused = named(&kept, |agent| {
+    let unused = list_names(&kept, |agent| {
         let since = agent.last_used_ms.unwrap_or(agent.created_ms);
         let most = if agent.last_used_ms.is_some() {
             UNUSED_MS
@@ -65,7 +65,7 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
             "gatewren agent revoke NAME",
         ));
     }
-    let spaceless = named(&kept, |agent| standing(agent, spaces).word == "no space");
+    let spaceless = list_names(&kept, |agent| standing(agent, spaces).word == "no space");
     if let Some(names) = spaceless {
         let seen = format!("the space of {names} is not in the settings, so access is denied");
         found.push(Finding::warning(
@@ -74,7 +74,7 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
             "gatewren agent edit NAME --space SPACE",
         ));
     }
-    found.extend(expiring(&kept, now_ms));
+    found.extend(find_expiring(&kept, now_ms));
     if found.is_empty() {
         let endless = kept
             .iter()
@@ -87,15 +87,15 @@ fn of_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {
 }
 
 /// Finds tokens that expire within 30 days.
-fn expiring(agents: &[&Agent], now_ms: u64) -> Option<Finding> {
-    let names = named(agents, |agent| expires_soon(agent, now_ms).is_some())?;
+fn find_expiring(agents: &[&Agent], now_ms: u64) -> Option<Finding> {
+    let names = list_names(agents, |agent| expires_soon(agent, now_ms).is_some())?;
     let seen = format!("the tokens of {names} expire within 30 days");
     let remedy = "gatewren agent edit NAME --expires 365d";
     Some(Finding::warning("agents", seen, remedy))
 }
 
 /// The names of the agents that match, at most `NAMED`.
-fn named(agents: &[&Agent], are: impl Fn(&Agent) -> bool) -> Option<String> {
+fn list_names(agents: &[&Agent], are: impl Fn(&Agent) -> bool) -> Option<String> {
     let names: Vec<&str> = agents
         .iter()
         .filter(|agent| are(agent))
@@ -151,7 +151,7 @@ mod tests {
     fn tokens_that_nobody_uses_are_named() {
         let now = 200 * 86_400_000;
         let states = |agents: &[Agent]| -> Vec<FindingState> {
-            of_agents(agents, &Spaces::new(), now)
+            check_agents(agents, &Spaces::new(), now)
                 .iter()
                 .map(|one| one.state)
                 .collect()
@@ -169,13 +169,13 @@ mod tests {
             agent("never", now - NEW_MS - 1, None),
             agent("long", 0, Some(1)),
         ];
-        let found = of_agents(&idle, &Spaces::new(), now);
+        let found = check_agents(&idle, &Spaces::new(), now);
         assert!(found[0].seen.contains("never, long"), "{found:?}");
         let ending = Agent {
             expires_ms: Some(now_ms() + 86_400_000),
             ..agent("ending", now, Some(now))
         };
-        let found = of_agents(&[ending], &Spaces::new(), now_ms());
+        let found = check_agents(&[ending], &Spaces::new(), now_ms());
         assert!(
             found
                 .iter()
@@ -186,7 +186,7 @@ mod tests {
             space: Some("gone".to_owned()),
             ..agent("lost", now, None)
         };
-        let found = of_agents(&[elsewhere], &Spaces::new(), now);
+        let found = check_agents(&[elsewhere], &Spaces::new(), now);
         assert!(
             found.iter().any(|one| one.seen.contains("space of lost")),
             "{found:?}"

@@ -38,7 +38,7 @@ pub async fn look(door: &LocalServer, vault: &Vault, at: IpAddr) -> Finding {
             return Finding::skipped(CHECK, format!("cannot create a token for it: {cause}"));
         }
     };
-    let outcome = called(door, at, &token).await;
+    let outcome = make_call(door, at, &token).await;
     let ended = Agent {
         expires_ms: Some(now_ms()),
         ..agent.clone()
@@ -66,7 +66,7 @@ pub async fn look(door: &LocalServer, vault: &Vault, at: IpAddr) -> Finding {
     }
 }
 
-async fn called(door: &LocalServer, at: IpAddr, token: &Secret) -> Result<(), String> {
+async fn make_call(door: &LocalServer, at: IpAddr, token: &Secret) -> Result<(), String> {
     let mut tries = 0;
     loop {
         tries += 1;

@@ -13,7 +13,7 @@ const OWN_DAYS: i64 = 29;
 const GIVEN_DAYS: i64 = 10;
 
 /// The names of this host that the certificate does not cover.
-fn uncovered(settings: &Settings, facts: &CertificateFacts) -> Option<String> {
+fn find_uncovered(settings: &Settings, facts: &CertificateFacts) -> Option<String> {
     let names = box_names(&settings.names).into_iter();
     let uncovered: Vec<String> = names
         .filter(|name| name.parse().is_ok_and(|subject| !facts.covers(&subject)))
@@ -52,7 +52,7 @@ pub fn look(settings: &Settings) -> Finding {
     if own
         && until > now
         && days >= least
-        && let Some(names) = uncovered(settings, &facts)
+        && let Some(names) = find_uncovered(settings, &facts)
     {
         let seen = format!("the certificate does not cover {names}");
         return Finding::warning(

@@ -28,7 +28,7 @@ pub async fn look(helper: &HelperClient) -> Vec<Finding> {
     let lxc = Lxc::new(helper.clone()).view_for(&Reach::everything(), REFERENCE);
     let containers = match lxc.all_vitals().await {
         Ok(containers) => containers,
-        Err(cause) => return vec![refused("helper", &cause)],
+        Err(cause) => return vec![helper_problem("helper", &cause)],
     };
     let mut found = vec![Finding::good("helper", "it answers")];
     let running = containers.iter().find(|container| !container.frozen);
@@ -42,7 +42,7 @@ pub async fn look(helper: &HelperClient) -> Vec<Finding> {
     found
 }
 
-fn refused(check: &'static str, cause: &BackendError) -> Finding {
+fn helper_problem(check: &'static str, cause: &BackendError) -> Finding {
     let seen = cause.message.clone();
     let remedy = cause.hint.clone();
     let remedy = remedy.unwrap_or_else(|| "systemctl status gatewren-helper.socket".to_owned());
@@ -65,21 +65,21 @@ async fn kill_test(helper: &HelperClient, container: &ContainerName) -> Finding 
     let started = tokio::select! {
         ended = running => {
             return match ended {
-                Ok(outcome) => unexpected(container, &outcome.stderr),
-                Err(cause) => refused(CHECK, &cause),
+                Ok(outcome) => unexpected_exit(container, &outcome.stderr),
+                Err(cause) => helper_problem(CHECK, &cause),
             };
         }
-        started = until(|| sleeping(&seconds) >= STARTED) => started,
+        started = wait_until(|| count_sleeping(&seconds) >= STARTED) => started,
     };
     // The call is dropped here.
-    let most = sleeping(&seconds);
+    let most = count_sleeping(&seconds);
     if started.is_none() && most == 0 {
         let seen = format!(
             "the processes of {container} are not visible from here, so nothing was verified"
         );
         return Finding::skipped(CHECK, seen);
     }
-    match until(|| sleeping(&seconds) == 0).await {
+    match wait_until(|| count_sleeping(&seconds) == 0).await {
         Some(took) => Finding::good(
             CHECK,
             format!(
@@ -91,15 +91,15 @@ async fn kill_test(helper: &HelperClient, container: &ContainerName) -> Finding 
             CHECK,
             format!(
                 "{} processes of a killed command still run in {container}",
-                sleeping(&seconds)
+                count_sleeping(&seconds)
             ),
             format!("journalctl -u gatewren-helper; kill them: pkill -f 'sleep {seconds}'"),
         ),
     }
 }
 
-fn unexpected(container: &ContainerName, said: &str) -> Finding {
-    let seen = format!("a command in {container} exited at once: {said}");
+fn unexpected_exit(container: &ContainerName, output: &str) -> Finding {
+    let seen = format!("a command in {container} exited at once: {output}");
     let remedy = format!("lxc-attach -n {container} -- sh -c 'sleep 1'");
     Finding::problem("kill test", seen, remedy)
 }
@@ -119,7 +119,7 @@ fn command(seconds: &str) -> ShellCall {
 }
 
 /// The number of processes on this host that sleep for this number of seconds.
-fn sleeping(seconds: &str) -> usize {
+fn count_sleeping(seconds: &str) -> usize {
     let Ok(processes) = fs::read_dir("/proc") else {
         return 0;
     };
@@ -132,7 +132,7 @@ fn sleeping(seconds: &str) -> usize {
 }
 
 /// Waits until the condition holds; returns how long that took, or `None` on timeout.
-async fn until(is_so: impl Fn() -> bool) -> Option<Duration> {
+async fn wait_until(is_so: impl Fn() -> bool) -> Option<Duration> {
     let begun = Instant::now();
     let waited = async {
         while !is_so() {

@@ -62,44 +62,44 @@ async fn look(args: &DoctorArgs, report: &mut Report) {
         Ok(settings) => settings,
         Err(words) => {
             let first = words.lines().next().unwrap_or_default().to_owned();
-            return report.say(Finding::problem("settings", first, "gatewren check"));
+            return report.report_finding(Finding::problem("settings", first, "gatewren check"));
         }
     };
     let settings = Settings {
         state_dir: args.place.directory(&settings),
         ..settings
     };
-    of_settings(args, &settings, report);
+    check_settings(args, &settings, report);
     if !args.place.is_a_directory() {
-        report.say_all(service::look().await);
+        report.report_all(service::look().await);
     }
-    report.say(certificate::look(&settings));
-    report.say_all(machine::look(&settings));
+    report.report_finding(certificate::look(&settings));
+    report.report_all(machine::look(&settings));
     let door = LocalServer::of(&settings, args.address, !args.place.is_a_directory()).await;
     let answers = reach::answers(&door).await;
     let up = answers.state == FindingState::Good;
-    report.say(answers);
+    report.report_finding(answers);
     let mut way = None;
     if up {
         let (found, at) = reach::look(&door, &settings).await;
-        report.say_all(found);
+        report.report_all(found);
         way = Some((&door, at.unwrap_or_else(|| door.near.ip())));
     }
-    kept(args, &settings, way, report).await;
+    check_as_service(args, &settings, way, report).await;
 }
 
-fn of_settings(args: &DoctorArgs, settings: &Settings, report: &mut Report) {
+fn check_settings(args: &DoctorArgs, settings: &Settings, report: &mut Report) {
     let found = Findings::of(settings, &args.place.file_of_settings());
     let remedy = "gatewren check";
     let is_well = found.problems.is_empty() && found.warnings.is_empty();
     for problem in &found.problems {
-        report.say(Finding::problem("settings", problem.to_string(), remedy));
+        report.report_finding(Finding::problem("settings", problem.to_string(), remedy));
     }
     for warning in &found.warnings {
-        report.say(Finding::warning("settings", warning.to_string(), remedy));
+        report.report_finding(Finding::warning("settings", warning.to_string(), remedy));
     }
     if is_well {
-        report.say(Finding::good(
+        report.report_finding(Finding::good(
             "settings",
             "the settings and the certificate are valid",
         ));
@@ -108,7 +108,7 @@ fn of_settings(args: &DoctorArgs, settings: &Settings, report: &mut Report) {
 
 /// Checks that run as the server's user, which the helper accepts. They come last because root privileges are
 /// dropped for them.
-async fn kept(
+async fn check_as_service(
     args: &DoctorArgs,
     settings: &Settings,
     way: Option<(&LocalServer, IpAddr)>,
@@ -117,37 +117,41 @@ async fn kept(
     let file = match args.place.file("vault.db") {
         Ok(file) => file,
         Err(words) => {
-            return report.say(Finding::problem("vault", words, "systemctl start gatewren"));
+            return report.report_finding(Finding::problem(
+                "vault",
+                words,
+                "systemctl start gatewren",
+            ));
         }
     };
     let vault = match args.place.vault() {
         Ok(vault) => vault,
         Err(words) => {
-            return report.say(Finding::problem(
+            return report.report_finding(Finding::problem(
                 "vault",
                 words,
                 "run this as root: sudo gatewren doctor",
             ));
         }
     };
-    report.say_all(stores::look(&file));
-    report.say_all(agents::look(&vault, &settings.spaces));
+    report.report_all(stores::look(&file));
+    report.report_all(agents::look(&vault, &settings.spaces));
     match helper_of(&args.place, settings, &file) {
         Ok((socket, _open)) => {
             let helper = HelperClient::connect_to(socket).on_behalf_of(Requester::Owner);
             if !args.no_self_test {
-                report.say_all(container::look(&helper).await);
+                report.report_all(container::look(&helper).await);
             }
-            report.say(backups::look(&helper).await);
+            report.report_finding(backups::look(&helper).await);
         }
-        Err(words) => report.say(Finding::problem(
+        Err(words) => report.report_finding(Finding::problem(
             "helper",
             words,
             "systemctl start gatewren-helper.socket",
         )),
     }
     if let (Some((door, at)), false) = (way, args.no_self_test) {
-        report.say(call::look(door, &vault, at).await);
+        report.report_finding(call::look(door, &vault, at).await);
     }
 }
 
@@ -158,7 +162,7 @@ struct Report {
 }
 
 impl Report {
-    fn say(&mut self, finding: Finding) {
+    fn report_finding(&mut self, finding: Finding) {
         if !self.json {
             // The reader may have closed the pipe; the exit code still has the result.
             let _ = writeln!(io::stdout(), "{}", finding.line());
@@ -166,9 +170,9 @@ impl Report {
         self.found.push(finding);
     }
 
-    fn say_all(&mut self, findings: Vec<Finding>) {
+    fn report_all(&mut self, findings: Vec<Finding>) {
         for finding in findings {
-            self.say(finding);
+            self.report_finding(finding);
         }
     }
 
@@ -176,7 +180,7 @@ impl Report {
         let count = |state| self.found.iter().filter(|one| one.state == state).count();
         let (problems, warnings) = (count(FindingState::Problem), count(FindingState::Warning));
         let skipped = count(FindingState::Skipped);
-        let said = if self.json {
+        let report = if self.json {
             let found: Vec<Value> = self.found.iter().map(Finding::json).collect();
             let ok = problems == 0 && warnings == 0;
             json!({ "ok": ok, "problems": problems, "warnings": warnings, "skipped": skipped, "findings": found })
@@ -187,7 +191,7 @@ impl Report {
                 count(FindingState::Good)
             )
         };
-        let written = writeln!(io::stdout(), "{said}").is_ok();
+        let written = writeln!(io::stdout(), "{report}").is_ok();
         match (problems, warnings) {
             (0, 0) if written => ExitCode::SUCCESS,
             (0, _) => ExitCode::from(WARNINGS),

@@ -30,7 +30,7 @@ fn lan_addresses() -> Vec<IpAddr> {
 /// Checks whether the server answers. If not, the other checks are skipped.
 pub async fn answers(door: &LocalServer) -> Finding {
     let at = door.near.ip();
-    match door.knock(at, &in_url(at)).await {
+    match door.probe(at, &in_url(at)).await {
         Ok(()) => Finding::good("answers", format!("it answers at {}", door.near)),
         Err(cause) => Finding::problem(
             "answers",
@@ -57,7 +57,7 @@ async fn network(door: &LocalServer) -> (Vec<Finding>, Option<IpAddr>) {
     let addresses = lan_addresses();
     let mut well = Vec::new();
     for at in &addresses {
-        match door.knock(*at, &in_url(*at)).await {
+        match door.probe(*at, &in_url(*at)).await {
             Ok(()) => well.push(*at),
             Err(cause) => found.push(Finding::problem(
                 "network",
@@ -83,7 +83,7 @@ async fn network(door: &LocalServer) -> (Vec<Finding>, Option<IpAddr>) {
 async fn names(door: &LocalServer, settings: &Settings) -> Vec<Finding> {
     let (mut well, mut found) = (Vec::new(), Vec::new());
     for name in box_names(&settings.names).into_iter().take(MOST) {
-        match door.knock(door.near.ip(), &name).await {
+        match door.probe(door.near.ip(), &name).await {
             Ok(()) => well.push(name),
             Err(cause) => found.push(Finding::problem(
                 "names",

@@ -1,6 +1,6 @@
 //! Checks gatewren's systemd units: whether they run, and how well they are sandboxed.
 
-use super::super::console::program::printed;
+use super::super::console::program::read_output;
 use super::super::units::{UNITS, UnitState, systemd_runs};
 use super::finding::Finding;
 
@@ -16,7 +16,7 @@ pub async fn look() -> Vec<Finding> {
     let mut found = Vec::new();
     for unit in UNITS {
         match UnitState::of(unit).await {
-            Some(state) => found.extend(of_unit(unit, &state)),
+            Some(state) => found.extend(check_unit(unit, &state)),
             None => return vec![Finding::skipped("units", "systemctl does not answer")],
         }
     }
@@ -30,7 +30,7 @@ pub async fn look() -> Vec<Finding> {
     found
 }
 
-fn of_unit(unit: &str, state: &UnitState) -> Option<Finding> {
+fn check_unit(unit: &str, state: &UnitState) -> Option<Finding> {
     let why = format!("systemctl status {unit}; journalctl -u {unit} -n 30");
     if !state.is_installed() {
         let seen = format!("{unit} is not installed");
@@ -69,7 +69,7 @@ fn of_unit(unit: &str, state: &UnitState) -> Option<Finding> {
 
 async fn sandbox() -> Finding {
     let unit = "gatewren.service";
-    let text = printed("systemd-analyze", &["security", "--no-pager", unit]).await;
+    let text = read_output("systemd-analyze", &["security", "--no-pager", unit]).await;
     let Some(tenths) = text.as_deref().and_then(exposure) else {
         return Finding::skipped("sandbox", "systemd-analyze does not report the exposure");
     };

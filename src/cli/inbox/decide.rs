@@ -87,13 +87,13 @@ pub async fn approve(
     asked: &InboxApproveArgs,
     json: bool,
 ) -> ExitCode {
-    match approved(desk, state, asked).await {
+    match approve_change(desk, state, asked).await {
         Ok(decided) => report(desk, &decided, json, asked.wait),
         Err(words) => fail(&words),
     }
 }
 
-async fn approved(
+async fn approve_change(
     desk: &InboxContext,
     state: Option<&Path>,
     asked: &InboxApproveArgs,
@@ -224,10 +224,10 @@ async fn grants(
 
 /// Waits until each change has ended, or is pending again because its target has changed.
 async fn wait(desk: &InboxContext, decided: &mut [Decided]) -> Result<(), String> {
-    let mut bell = desk.vault.changes().bell();
+    let mut inbox_changes = desk.vault.changes().bell();
     for one in decided.iter_mut().filter(|one| one.refused.is_none()) {
         loop {
-            bell.mark_unchanged();
+            inbox_changes.mark_unchanged();
             let found = desk.vault.changes().get(&one.change.id);
             let Some(change) = found.map_err(|e| e.to_string())? else {
                 break;
@@ -240,14 +240,14 @@ async fn wait(desk: &InboxContext, decided: &mut [Decided]) -> Result<(), String
                 break;
             }
             // A lost notification delays this by a second.
-            let _ = tokio::time::timeout(LOOK, bell.changed()).await;
+            let _ = tokio::time::timeout(LOOK, inbox_changes.changed()).await;
         }
     }
     Ok(())
 }
 
 fn report(desk: &InboxContext, decided: &[Decided], json: bool, waited: bool) -> ExitCode {
-    let said = conclude(Ok(if json {
+    let exit = conclude(Ok(if json {
         Value::Array(decided.iter().map(|one| as_json(desk, one)).collect()).to_string()
     } else {
         let lines: Vec<String> = decided.iter().map(|one| words(desk, one)).collect();
@@ -259,7 +259,7 @@ fn report(desk: &InboxContext, decided: &[Decided], json: bool, waited: bool) ->
     } else if waited && !decided.iter().all(done) {
         ExitCode::from(NOT_DONE)
     } else {
-        said
+        exit
     }
 }
 
@@ -276,9 +276,9 @@ fn words(desk: &InboxContext, one: &Decided) -> String {
     if let Some(refused) = &one.refused {
         return format!("{} is unchanged: {refused}", one.change.id);
     }
-    let said = print::said(desk, &one.change);
+    let sentence = print::result_sentence(desk, &one.change);
     match &one.grant {
-        Some(grant) => format!("{said} (grant {grant})"),
-        None => said,
+        Some(grant) => format!("{sentence} (grant {grant})"),
+        None => sentence,
     }
 }

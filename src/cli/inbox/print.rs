@@ -60,7 +60,7 @@ pub fn arguments_in_a_line(change: &Change) -> Option<String> {
 /// A change in a list, as JSON; `as_of` is the digest of all pending changes of its agent.
 pub fn brief(desk: &InboxContext, change: &Change, as_of: Option<&str>) -> Value {
     let mut value = common(desk, change);
-    set(&mut value, "arguments", parsed(&change.arguments));
+    set(&mut value, "arguments", parse_json(&change.arguments));
     if let Some(digest) = as_of {
         set(&mut value, "as_of", json!(digest));
     }
@@ -70,7 +70,7 @@ pub fn brief(desk: &InboxContext, change: &Change, as_of: Option<&str>) -> Value
 /// A change in full, as JSON.
 pub fn whole(desk: &InboxContext, change: &Change, movement: &Staleness) -> Value {
     let mut value = common(desk, change);
-    set(&mut value, "arguments", parsed(&change.arguments));
+    set(&mut value, "arguments", parse_json(&change.arguments));
     set(
         &mut value,
         "arguments_are_as_proposed",
@@ -81,7 +81,7 @@ pub fn whole(desk: &InboxContext, change: &Change, movement: &Staleness) -> Valu
     set(
         &mut value,
         "result",
-        change.result.as_deref().map_or(Value::Null, parsed),
+        change.result.as_deref().map_or(Value::Null, parse_json),
     );
     value
 }
@@ -114,7 +114,7 @@ pub fn page(desk: &InboxContext, change: &Change, movement: &Staleness) -> Strin
     rows.extend(change.reason.as_deref().map(|reason| {
         format!(
             "reason, in the agent's words\n{}",
-            quoted(&exact_lines(reason))
+            quote_text(&exact_lines(reason))
         )
     }));
     rows.push(row("state", &rests(change, movement)));
@@ -127,15 +127,15 @@ pub fn page(desk: &InboxContext, change: &Change, movement: &Staleness) -> Strin
     rows.extend(change.result.as_deref().map(|result| {
         format!(
             "result, as the tool returned it\n{}",
-            quoted(&neutralise(&shorten(&result_text(result), ON_A_PAGE)))
+            quote_text(&neutralise(&shorten(&result_text(result), ON_A_PAGE)))
         )
     }));
-    rows.extend(audited(change));
+    rows.extend(audit_lines(change));
     rows.join("\n")
 }
 
 /// The result of a change, in a sentence.
-pub fn said(desk: &InboxContext, change: &Change) -> String {
+pub fn result_sentence(desk: &InboxContext, change: &Change) -> String {
     let about = change
         .target
         .as_deref()
@@ -180,7 +180,7 @@ pub fn common(desk: &InboxContext, change: &Change) -> Value {
     })
 }
 
-fn parsed(text: &str) -> Value {
+fn parse_json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
@@ -219,7 +219,7 @@ fn rests(change: &Change, movement: &Staleness) -> String {
     }
 }
 
-fn audited(change: &Change) -> Vec<String> {
+fn audit_lines(change: &Change) -> Vec<String> {
     let ids = [("proposal", &change.proposed_in), ("run", &change.ran_in)];
     let rows = ids.into_iter().filter_map(|(what, id)| {
         let id = id.as_ref()?;
@@ -241,7 +241,7 @@ fn arguments(change: &Change) -> Vec<String> {
         format!(
             "argument  {} ({kind}){notes}\n{}",
             argument.name,
-            indented(&argument.text)
+            indent_text(&argument.text)
         )
     };
     shown.iter().map(one).collect()
@@ -253,13 +253,13 @@ fn row(name: &str, value: &str) -> String {
 
 /// Indents lines so that they cannot look like rows. An empty text, and a line feed at the end of one, are lines
 /// too.
-fn indented(text: &str) -> String {
+fn indent_text(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| format!("    {line}")).collect();
     lines.join("\n")
 }
 
 /// The same for text that an agent or a tool wrote.
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("  > {line}")).collect();
     lines.join("\n")
 }

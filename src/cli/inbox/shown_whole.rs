@@ -77,7 +77,7 @@ fn change(tool: &Tool, arguments: &Map<String, Value>) -> Change {
 }
 
 /// What a person sees of a call: the question, the owner's page, and `inbox show`.
-fn shown(desk: &InboxContext, tool: &Tool, arguments: &Map<String, Value>) -> [String; 3] {
+fn render_call(desk: &InboxContext, tool: &Tool, arguments: &Map<String, Value>) -> [String; 3] {
     let who = Principal::without_token("claude", Preset::Admin);
     let change = change(tool, arguments);
     let asked = question(&who, tool, arguments).unwrap().message;
@@ -101,9 +101,9 @@ fn two_different_values_of_any_argument_of_any_tool_are_shown_differently() {
             for (one, other) in &pairs {
                 let with = |value: &Value| Map::from_iter([(name.clone(), value.clone())]);
                 let (first, second) = (with(one), with(other));
-                let seen = shown(&desk, tool, &first)
+                let seen = render_call(&desk, tool, &first)
                     .into_iter()
-                    .zip(shown(&desk, tool, &second));
+                    .zip(render_call(&desk, tool, &second));
                 for (first, second) in seen {
                     assert_ne!(first, second, "{} {name}: {one} and {other}", tool.name());
                 }

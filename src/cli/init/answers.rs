@@ -99,34 +99,34 @@ impl InitAnswers {
                 .map(String::as_str)
                 .filter(|name| *name != "localhost")
                 .collect();
-            let said = asked(
+            let answer = read_answer(
                 "Names of this host, for clients and the certificate",
                 &now.join(" "),
             )?;
-            let said: Vec<String> = said
+            let answer: Vec<String> = answer
                 .split([' ', ','])
                 .filter(|name| !name.is_empty())
                 .map(str::to_lowercase)
                 .collect();
-            if said != now {
-                self.names = said;
+            if answer != now {
+                self.names = answer;
             }
         }
         if self.listen.is_none() {
-            let said = asked("Port, or address and port", &port.to_string())?;
-            let listen: Listen = said.parse()?;
+            let answer = read_answer("Port, or address and port", &port.to_string())?;
+            let listen: Listen = answer.parse()?;
             self.listen = (listen != Listen::Port(port)).then_some(listen);
         }
         if self.files.is_none() && settings.tls.mode == TlsMode::Own {
-            let said = asked(
+            let answer = read_answer(
                 "Certificate: own (signed by this host's own authority, which clients must trust) or files (yours)",
                 "own",
             )?;
-            match said.as_str() {
+            match answer.as_str() {
                 "own" => {}
                 "files" => {
-                    let cert = asked("  Path of the chain, as PEM", "")?.into();
-                    let key = asked(
+                    let cert = read_answer("  Path of the chain, as PEM", "")?.into();
+                    let key = read_answer(
                         "  Path of the key, as PEM, readable by the user gatewren",
                         "",
                     )?
@@ -137,9 +137,9 @@ impl InitAnswers {
             }
         }
         if self.agent.is_none() && first {
-            let name = asked("Name of the first AI client (empty for none)", "")?;
+            let name = read_answer("Name of the first AI client (empty for none)", "")?;
             if !name.is_empty() {
-                let policy = asked(
+                let policy = read_answer(
                     "  What it may do: observe, suggest, operate or admin",
                     "observe",
                 )?;
@@ -152,7 +152,7 @@ impl InitAnswers {
 }
 
 /// Reads one line of standard input; returns the offer if the line is empty.
-fn asked(question: &str, offer: &str) -> Result<String, String> {
+fn read_answer(question: &str, offer: &str) -> Result<String, String> {
     let unfinished = || "nothing was changed: input ended before the last answer".to_owned();
     let shown = if offer.is_empty() {
         String::new()
@@ -165,8 +165,8 @@ fn asked(question: &str, offer: &str) -> Result<String, String> {
     match io::stdin().lock().read_line(&mut line) {
         Ok(0) | Err(_) => Err(unfinished()),
         Ok(_) => {
-            let said = line.trim();
-            Ok(if said.is_empty() { offer } else { said }.to_owned())
+            let answer = line.trim();
+            Ok(if answer.is_empty() { offer } else { answer }.to_owned())
         }
     }
 }

@@ -101,9 +101,9 @@ async fn set_up(args: &InitArgs) -> Result<Done, String> {
     let door = LocalServer::of(&settings, None, managed).await;
     let answers = answers(args, &settings, door.port)?;
     let mut done = Done::default();
-    let wanted = wanted(args, &settings, &answers);
+    let wanted = planned_settings(args, &settings, &answers);
     let makes_way = authority::is_in_the_way(&wanted)?;
-    let fragment = InitFragment::beside(&args.place.file_of_settings());
+    let fragment = InitFragment::next_to(&args.place.file_of_settings());
     let mut wishes = answers.wishes();
     if let (Some(listen), false) = (answers.listen, managed) {
         wishes.push(("listen", listen_value(listen)));
@@ -143,7 +143,7 @@ async fn set_up(args: &InitArgs) -> Result<Done, String> {
 }
 
 /// The settings as they will be, as far as a certificate depends on them.
-fn wanted(args: &InitArgs, settings: &Settings, answers: &InitAnswers) -> Settings {
+fn planned_settings(args: &InitArgs, settings: &Settings, answers: &InitAnswers) -> Settings {
     let mut wanted = settings.clone();
     wanted.state_dir = args.place.directory(settings);
     if !answers.names.is_empty() {
@@ -199,7 +199,7 @@ async fn wait_for(door: &LocalServer, managed: bool) -> Result<(), String> {
     let begun = Instant::now();
     let at = door.near.ip();
     loop {
-        let Err(cause) = door.knock(at, &in_url(at)).await else {
+        let Err(cause) = door.probe(at, &in_url(at)).await else {
             return Ok(());
         };
         if !managed {
@@ -232,7 +232,7 @@ async fn agent(args: &InitArgs, answers: &InitAnswers, done: &mut Done) -> Resul
         if let Some(there) = kept.iter().find(|agent| agent.name == *name) {
             done.agent = Some((there.clone(), None));
         } else {
-            let (agent, token) = added(&vault, name, *policy).await?;
+            let (agent, token) = add_agent(&vault, name, *policy).await?;
             kept.push(agent.clone());
             done.changed.push(format!("the agent {name}"));
             done.agent = Some((agent, Some(token)));
@@ -247,7 +247,7 @@ async fn agent(args: &InitArgs, answers: &InitAnswers, done: &mut Done) -> Resul
     Ok(())
 }
 
-async fn added(vault: &Vault, name: &str, preset: Preset) -> Result<(Agent, Secret), String> {
+async fn add_agent(vault: &Vault, name: &str, preset: Preset) -> Result<(Agent, Secret), String> {
     let admission = AgentSpec {
         name: fit_name(name)?,
         policy: Policy::from(preset),
@@ -312,10 +312,10 @@ impl Done {
                 "expires": agent.expires_ms.map(rfc3339), "token": token.as_ref().map(Secret::expose),
             })
         });
-        let told: Value = json!({
+        let fields: Value = json!({
             "url": self.url, "page": self.page, "changed": self.changed, "authority": self.authority,
             "agent": agent, "agents": self.agents, "owner_password": self.has_password,
         });
-        told.to_string()
+        fields.to_string()
     }
 }

@@ -27,7 +27,7 @@ pub struct InitFragment {
 
 impl InitFragment {
     /// Returns the file beside this settings file.
-    pub fn beside(settings: &Path) -> Self {
+    pub fn next_to(settings: &Path) -> Self {
         let folder = settings.parent().unwrap_or(Path::new("")).join("conf.d");
         Self {
             settings: settings.to_owned(),
@@ -43,7 +43,7 @@ impl InitFragment {
     /// Sets the keys; returns those that had to be changed. Restores the file if the settings would be invalid,
     /// or if another file overrides it.
     pub fn write(&self, wishes: &[WantedSetting]) -> Result<Vec<&'static str>, String> {
-        let (_, resolved) = self.resolved()?;
+        let (_, resolved) = self.resolve_settings()?;
         let missing: Vec<&WantedSetting> = wishes
             .iter()
             .filter(|wish| !holds(&resolved, wish))
@@ -53,13 +53,13 @@ impl InitFragment {
         }
         let before = self.read()?;
         let mut table: Table = match &before {
-            Some(text) => toml::from_str(text).map_err(|e| self.said(&e))?,
+            Some(text) => toml::from_str(text).map_err(|e| self.describe_error(&e))?,
             None => Table::new(),
         };
         for (key, value) in &missing {
             put(&mut table, key, value.clone());
         }
-        let text = toml::to_string(&table).map_err(|e| self.said(&e))?;
+        let text = toml::to_string(&table).map_err(|e| self.describe_error(&e))?;
         self.replace(&format!("{HEAD}{text}"))?;
         if let Err(words) = self.is_in_force(&missing) {
             self.restore(before.as_deref())?;
@@ -69,7 +69,7 @@ impl InitFragment {
     }
 
     fn is_in_force(&self, wishes: &[&WantedSetting]) -> Result<(), String> {
-        let (_, resolved) = self.resolved()?;
+        let (_, resolved) = self.resolve_settings()?;
         let Some((key, _)) = wishes.iter().find(|wish| !holds(&resolved, wish)) else {
             return Ok(());
         };
@@ -88,7 +88,7 @@ impl InitFragment {
         })
     }
 
-    fn resolved(&self) -> Result<(Settings, Vec<ResolvedSetting>), String> {
+    fn resolve_settings(&self) -> Result<(Settings, Vec<ResolvedSetting>), String> {
         Settings::resolve(&self.settings).map_err(|e| e.to_string())
     }
 
@@ -96,7 +96,7 @@ impl InitFragment {
         match fs::read_to_string(&self.path) {
             Ok(text) => Ok(Some(text)),
             Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(self.said(&cause)),
+            Err(cause) => Err(self.describe_error(&cause)),
         }
     }
 
@@ -111,11 +111,11 @@ impl InitFragment {
     fn restore(&self, before: Option<&str>) -> Result<(), String> {
         match before {
             Some(text) => self.replace(text),
-            None => fs::remove_file(&self.path).map_err(|e| self.said(&e)),
+            None => fs::remove_file(&self.path).map_err(|e| self.describe_error(&e)),
         }
     }
 
-    fn said(&self, cause: &dyn std::fmt::Display) -> String {
+    fn describe_error(&self, cause: &dyn std::fmt::Display) -> String {
         format!("{}: {cause}", self.path.display())
     }
 }
@@ -156,7 +156,7 @@ mod tests {
         let scratch = Scratch::new();
         let settings = scratch.join("gatewren.toml");
         fs::write(&settings, "names = [\"old.lan\"]\n").unwrap();
-        let fragment = InitFragment::beside(&settings);
+        let fragment = InitFragment::next_to(&settings);
         assert_eq!(fragment.write(&[names("new.lan")]), Ok(vec!["names"]));
         assert_eq!(fragment.write(&[names("new.lan")]), Ok(vec![]));
         assert_eq!(Settings::load(&settings).unwrap().names, ["new.lan"]);
@@ -179,7 +179,7 @@ mod tests {
         let scratch = Scratch::new();
         let settings = scratch.join("gatewren.toml");
         fs::write(&settings, "").unwrap();
-        let fragment = InitFragment::beside(&settings);
+        let fragment = InitFragment::next_to(&settings);
         let files: WantedSetting = ("tls.mode", Value::String("files".to_owned()));
         assert!(fragment.write(&[files]).unwrap_err().contains("tls.cert"));
         assert!(!fragment.path().exists());

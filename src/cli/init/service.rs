@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::super::console::program::done;
+use super::super::console::program::succeeds;
 use super::super::units::UnitState;
 use super::answers::Listen;
 
@@ -30,11 +30,11 @@ pub async fn listen(listen: Listen) -> Result<bool, String> {
     let text = format!(
         "# Written by `gatewren init`, which overwrites it.\n[Socket]\nListenStream=\nListenStream={listen}\n"
     );
-    let said = |cause: std::io::Error| format!("{DROP_IN}: {cause}; run this as root");
+    let describe = |cause: std::io::Error| format!("{DROP_IN}: {cause}; run this as root");
     let before = match fs::read_to_string(path) {
         Ok(before) => Some(before),
         Err(cause) if cause.kind() == ErrorKind::NotFound => None,
-        Err(cause) => return Err(said(cause)),
+        Err(cause) => return Err(describe(cause)),
     };
     if before.as_ref() == Some(&text) {
         return Ok(false);
@@ -42,7 +42,7 @@ pub async fn listen(listen: Listen) -> Result<bool, String> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(path, &text))
-        .map_err(said)?;
+        .map_err(describe)?;
     if listens().await {
         return Ok(true);
     }
@@ -51,7 +51,7 @@ pub async fn listen(listen: Listen) -> Result<bool, String> {
         Some(before) => fs::write(path, before),
         None => fs::remove_file(path),
     };
-    back.map_err(said)?;
+    back.map_err(describe)?;
     let again = if listens().await {
         "The old port is open again"
     } else {
@@ -64,13 +64,13 @@ pub async fn listen(listen: Listen) -> Result<bool, String> {
 
 /// Reopens the socket. systemd does that only if both the socket and its service are stopped.
 async fn listens() -> bool {
-    done("systemctl", &["daemon-reload"]).await;
-    done(
+    succeeds("systemctl", &["daemon-reload"]).await;
+    succeeds(
         "systemctl",
         &["stop", "gatewren.service", "gatewren.socket"],
     )
     .await;
-    done("systemctl", &["start", "gatewren.socket"]).await
+    succeeds("systemctl", &["start", "gatewren.socket"]).await
 }
 
 /// Starts and enables the units if they do not run, else makes the service reload its settings.
@@ -81,10 +81,10 @@ pub async fn take(changed: bool) -> Result<bool, String> {
         return Ok(false);
     }
     let well = if ran {
-        done("systemctl", &["reload", "gatewren.service"]).await
+        succeeds("systemctl", &["reload", "gatewren.service"]).await
     } else {
         let enabled = [["enable", "--now"].as_slice(), STARTED.as_slice()].concat();
-        done("systemctl", &enabled).await
+        succeeds("systemctl", &enabled).await
     };
     if well {
         return Ok(true);

@@ -51,17 +51,17 @@ pub async fn wait(way: &JobContext, named: &str, seconds: Option<u64>, json: boo
             sleep(PAUSE.min(left)).await;
         }
     }
-    let code = ended(&job);
-    let said = tell(way, &job, json);
-    if said == ExitCode::SUCCESS {
+    let code = exit_code(&job);
+    let shown = print_job(way, &job, json);
+    if shown == ExitCode::SUCCESS {
         code
     } else {
-        said
+        shown
     }
 }
 
 /// The exit code of a state.
-fn ended(job: &JobStatus) -> ExitCode {
+fn exit_code(job: &JobStatus) -> ExitCode {
     match job.state {
         "done" => ExitCode::SUCCESS,
         RUNNING => ExitCode::from(PAST),
@@ -69,11 +69,11 @@ fn ended(job: &JobStatus) -> ExitCode {
     }
 }
 
-fn tell(way: &JobContext, job: &JobStatus, json: bool) -> ExitCode {
+fn print_job(way: &JobContext, job: &JobStatus, json: bool) -> ExitCode {
     conclude(Ok(if json {
         print::as_json(&way.desk, job).to_string()
     } else {
-        print::said(&way.desk, job)
+        print::state_line(&way.desk, job)
     }))
 }
 
@@ -84,7 +84,7 @@ pub async fn cancel(way: &JobContext, named: &str, json: bool) -> ExitCode {
         Err(words) => return fail(&words),
     };
     if job.state != RUNNING {
-        let _ = tell(way, &job, json);
+        let _ = print_job(way, &job, json);
         return ExitCode::from(PAST);
     }
     let container = job.container.as_ref().map(ToString::to_string);
@@ -100,7 +100,7 @@ pub async fn cancel(way: &JobContext, named: &str, json: bool) -> ExitCode {
     };
     let context = owner_context(&way.desk.vault);
     match context.run_audited_as(command, end).await {
-        Ok(job) => tell(way, &job, json),
+        Ok(job) => print_job(way, &job, json),
         Err(words) => fail(&words),
     }
 }

@@ -51,7 +51,7 @@ pub fn page(desk: &InboxContext, job: &JobStatus) -> String {
 }
 
 /// The state of a job, in a line.
-pub fn said(desk: &InboxContext, job: &JobStatus) -> String {
+pub fn state_line(desk: &InboxContext, job: &JobStatus) -> String {
     let how = match (job.exit_code, job.signal, job.killed_because, &job.error) {
         (Some(code), ..) => format!(", exit code {code}"),
         (_, Some(signal), ..) => format!(", signal {signal}"),

@@ -82,14 +82,14 @@ pub fn helper_of(
 ) -> Result<(PathBuf, Option<File>), String> {
     if place.is_a_directory() || !settings.helper.socket.exists() {
         let state_dir = vault.parent().unwrap_or(Path::new("."));
-        return started(&state_dir.join("run"));
+        return find_started_helper(&state_dir.join("run"));
     }
     Ok((settings.helper.socket.clone(), None))
 }
 
 /// The socket of a helper that a server has started: the newest, because older ones were left behind. Its path
 /// leads through the open directory, because the path of a socket is limited to 107 bytes.
-fn started(directory: &Path) -> Result<(PathBuf, Option<File>), String> {
+fn find_started_helper(directory: &Path) -> Result<(PathBuf, Option<File>), String> {
     let none = || {
         "no helper is running; start gatewren-helper.socket, or the server of this directory"
             .to_owned()

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use gatewren_base::sys::Scratch;
 
-    fn told(port: u16) -> AnnouncedService {
+    fn service(port: u16) -> AnnouncedService {
         let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
         let pin = pin.parse().unwrap();
         AnnouncedService { port, pin }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn records_are_as_long_as_they_may_be() {
-        for record in told(8443).records() {
+        for record in service(8443).records() {
             assert!(record.len() <= 255, "{record}");
             assert!(
                 record
@@ -189,9 +189,13 @@ mod tests {
         let scratch = Scratch::new();
         let file = ServiceFile::in_folder(&scratch.join("services"));
         assert_eq!(file.remove(), Ok(false));
-        assert_eq!(file.write(&told(8443).text()), Ok(true));
-        assert_eq!(file.write(&told(8443).text()), Ok(false), "it is the same");
-        assert_eq!(file.write(&told(9443).text()), Ok(true));
+        assert_eq!(file.write(&service(8443).text()), Ok(true));
+        assert_eq!(
+            file.write(&service(8443).text()),
+            Ok(false),
+            "it is the same"
+        );
+        assert_eq!(file.write(&service(9443).text()), Ok(true));
         assert_eq!(files::mode(file.path()).unwrap(), 0o644);
         assert_eq!(file.remove(), Ok(true));
         fs::write(file.path(), "<service-group/>").unwrap();

@@ -181,11 +181,11 @@ fn listener(named: Option<RawFd>) -> io::Result<UnixListener> {
 }
 
 fn usual_lxcpath() -> PathBuf {
-    let said = Command::new("lxc-config").arg("lxc.lxcpath").output();
-    let said = said
+    let output = Command::new("lxc-config").arg("lxc.lxcpath").output();
+    let output = output
         .ok()
         .and_then(|output| String::from_utf8(output.stdout).ok());
-    let path = said
+    let path = output
         .as_deref()
         .map(str::trim)
         .filter(|path| path.starts_with('/'));

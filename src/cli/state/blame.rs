@@ -34,7 +34,10 @@ pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String>
         .iter()
         .map(|leaf| {
             let place = sanitize(&leaf.pointer.to_string());
-            format!("{}  {place}", described(leaf.written.as_ref(), blame.floor))
+            format!(
+                "{}  {place}",
+                describe_revision(leaf.written.as_ref(), blame.floor)
+            )
         })
         .collect();
     if key.is_none() {
@@ -46,7 +49,7 @@ pub fn run(file: &Path, pointer: &Pointer, json: bool) -> Result<String, String>
     Ok(lines.join("\n"))
 }
 
-fn described(written: Option<&RevisionInfo>, floor: u64) -> String {
+fn describe_revision(written: Option<&RevisionInfo>, floor: u64) -> String {
     let Some(writing) = written else {
         return format!(
             "{:<9}{:<26}{:<24}",

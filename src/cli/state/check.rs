@@ -22,7 +22,7 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
     let text = if json {
         json!({ "sound": sound, "file": file, "report": checkup }).to_string()
     } else {
-        described(file, &checkup)
+        describe_checkup(file, &checkup)
     };
     match conclude(Ok(text)) {
         ExitCode::SUCCESS if !sound => ExitCode::from(WRONG),
@@ -30,16 +30,16 @@ pub fn run(file: &Path, json: bool) -> ExitCode {
     }
 }
 
-fn described(file: &Path, checkup: &Checkup) -> String {
+fn describe_checkup(file: &Path, checkup: &Checkup) -> String {
     let file = file.display();
     let mut lines = vec![if checkup.is_sound() {
         format!("{file}: valid")
     } else {
         format!("{file}: {} problems", checkup.problems.len())
     }];
-    let told = |what: &str, text: &String| format!("  {what}: {}", sanitize(text));
-    lines.extend(checkup.problems.iter().map(|text| told("problem", text)));
-    lines.extend(checkup.remarks.iter().map(|text| told("note", text)));
+    let line = |what: &str, text: &String| format!("  {what}: {}", sanitize(text));
+    lines.extend(checkup.problems.iter().map(|text| line("problem", text)));
+    lines.extend(checkup.remarks.iter().map(|text| line("note", text)));
     if let Some(kept) = &checkup.kept {
         lines.push(format!(
             "  revisions {} to {}: {} rows, {} that change nothing, {} bytes of patches",

@@ -20,8 +20,8 @@ pub fn revision(revision: &Revision, refused: Option<&str>) -> String {
     )];
     lines.extend(refused.map(|why| format!("    changes nothing: {}", sanitize(why))));
     let operations = revision.patch.operations();
-    let told = operations.iter().take(MAX_OPERATIONS);
-    lines.extend(told.map(|operation| format!("    {}", described(operation))));
+    let shown = operations.iter().take(MAX_OPERATIONS);
+    lines.extend(shown.map(|operation| format!("    {}", describe_operation(operation))));
     if let Some(more @ 1..) = operations.len().checked_sub(MAX_OPERATIONS) {
         lines.push(format!("    and {more} more"));
     }
@@ -37,7 +37,7 @@ pub fn who(actor: &str, cause: Option<&str>) -> String {
     )
 }
 
-fn described(operation: &PatchOperation) -> String {
+fn describe_operation(operation: &PatchOperation) -> String {
     let (verb, value) = match operation {
         PatchOperation::Add { value, .. } => ("add", Some(value)),
         PatchOperation::Remove { .. } => ("remove", None),

@@ -52,7 +52,7 @@ async fn watch(mut tail: StateLogFollower, pointer: &Pointer, json: bool) -> Res
             _ = looks.tick() => {
                 // Yields after each piece, so that signals are handled between them.
                 while let Some(news) = tail.read().map_err(failed)? {
-                    let text = if json { lines(&news, &tail, pointer) } else { told(&news, &tail) };
+                    let text = if json { lines(&news, &tail, pointer) } else { render_update(&news, &tail) };
                     print(&text).map_err(|_| End::Unread)?;
                     tokio::task::yield_now().await;
                 }
@@ -80,7 +80,7 @@ fn lines(news: &StateLogUpdate, tail: &StateLogFollower, pointer: &Pointer) -> S
     }
 }
 
-fn told(news: &StateLogUpdate, tail: &StateLogFollower) -> String {
+fn render_update(news: &StateLogUpdate, tail: &StateLogFollower) -> String {
     match news {
         StateLogUpdate::Revisions(revisions) => {
             let revisions: Vec<String> = revisions

@@ -49,7 +49,7 @@ pub fn page(view: &TopState, now: u64, rows: usize, columns: usize) -> Vec<Strin
     } else {
         rows.saturating_sub(lines.len() + 2)
     };
-    let ended = view.ended().take(left).map(|(begun, end)| {
+    let ended = view.ended_calls().take(left).map(|(begun, end)| {
         let (outcome, took) = end.ended.clone().unwrap_or_default();
         let outcome = format!("{outcome}, {}", span(u64::try_from(took).unwrap_or(0)));
         row(view, &clock(end.at_ms), begun, &outcome)
@@ -135,14 +135,14 @@ pub fn as_json(view: &TopState, now: u64) -> Value {
         })
     };
     let open = view.open().map(step);
-    let ended = view.ended().take(MOST_ENDED).map(|(begun, end)| {
-        let mut told = step(begun);
+    let ended = view.ended_calls().take(MOST_ENDED).map(|(begun, end)| {
+        let mut fields = step(begun);
         let (outcome, took) = end.ended.clone().unwrap_or_default();
-        if let Some(told) = told.as_object_mut() {
-            told.insert("outcome".to_owned(), outcome.into());
-            told.insert("duration_ms".to_owned(), took.into());
+        if let Some(fields) = fields.as_object_mut() {
+            fields.insert("outcome".to_owned(), outcome.into());
+            fields.insert("duration_ms".to_owned(), took.into());
         }
-        told
+        fields
     });
     let (waiting, count) = view.waiting();
     let waiting = waiting.iter().map(|change| {
@@ -207,8 +207,8 @@ mod tests {
         for part in ["21 running, 0 waiting", "1 m 1 s", "1 m 10 s", "ENDED"] {
             assert!(all.contains(part), "{part}: {all}");
         }
-        let told = as_json(&view, 62_000);
-        assert_eq!(told["running"].as_array().unwrap().len(), 21);
-        assert_eq!(told["ended"][0]["duration_ms"], 70_000);
+        let fields = as_json(&view, 62_000);
+        assert_eq!(fields["running"].as_array().unwrap().len(), 21);
+        assert_eq!(fields["ended"][0]["duration_ms"], 70_000);
     }
 }

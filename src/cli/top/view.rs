@@ -94,7 +94,7 @@ impl TopState {
     }
 
     /// The ended calls, the newest first.
-    pub fn ended(&self) -> impl Iterator<Item = (&PolledRow, &PolledRow)> {
+    pub fn ended_calls(&self) -> impl Iterator<Item = (&PolledRow, &PolledRow)> {
         self.ended.iter().rev().map(|(begun, end)| (begun, end))
     }
 
@@ -139,7 +139,7 @@ fn is_well(end: &PolledRow) -> bool {
 mod tests {
     use super::*;
 
-    fn begun(seq: i64) -> PolledRow {
+    fn started_row(seq: i64) -> PolledRow {
         PolledRow {
             seq,
             at_ms: 1_000,
@@ -156,7 +156,7 @@ mod tests {
             seq: of + 1000,
             call: of.to_string(),
             ended: Some((outcome.to_owned(), took)),
-            ..begun(of)
+            ..started_row(of)
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
     fn calls_run_until_they_end_and_are_counted_for_a_minute() {
         let mut view = TopState::default();
         for seq in 1..=4 {
-            view.take(begun(seq));
+            view.take(started_row(seq));
         }
         assert_eq!(view.open().len(), 4);
         view.take(end(2, "ok", 5));
@@ -172,7 +172,7 @@ mod tests {
         view.take(end(3, "job", 7));
         view.take(end(77, "ok", 1));
         assert_eq!(view.open().map(|step| step.seq).collect::<Vec<_>>(), [4]);
-        let newest: Vec<i64> = view.ended().map(|(begun, _)| begun.seq).collect();
+        let newest: Vec<i64> = view.ended_calls().map(|(begun, _)| begun.seq).collect();
         assert_eq!(newest, [3, 1, 2]);
         let rate = CallRate {
             calls: 3,

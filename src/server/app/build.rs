@@ -12,7 +12,7 @@ use super::catalog::{Backends, CatalogSources, catalog};
 use super::connect::GuardedOAuth;
 use super::directory;
 use super::front::Front;
-use super::helper_capabilities::offered;
+use super::helper_capabilities::offered_tools;
 use super::job_ends::record_job_ends;
 use super::limits::{inbox_limits, retention, task_limits};
 use super::pair::PairingEndpoint;
@@ -190,7 +190,7 @@ async fn engine(
     end_abandoned_tasks(vault).await.map_err(failed)?;
     vault
         .offer()
-        .keep(&offered(&catalog))
+        .keep(&offered_tools(&catalog))
         .await
         .map_err(failed)?;
     end_abandoned_changes(vault).await.map_err(failed)?;

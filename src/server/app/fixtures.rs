@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::build::serve_context;
 use super::build_error::BuildError;
-use super::lifecycle::drained;
+use super::lifecycle::drain_calls;
 use super::limits::task_limits;
 use super::running_server::{certificate, hosts};
 use super::serving::ServeContext;
@@ -116,7 +116,7 @@ pub async fn run_fixtures(
     announce(&fixtures);
     while signals.next().await == SignalEvent::Reload {}
     fixtures.stop.send_replace(true);
-    if drained(&fixtures.serving, &fixtures.engine, accepting, &mut signals).await {
+    if drain_calls(&fixtures.serving, &fixtures.engine, accepting, &mut signals).await {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

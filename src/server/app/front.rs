@@ -104,13 +104,13 @@ impl Front {
             return self.refuse(&refusal, peer);
         }
         let request = Request::from_parts(head, body);
-        let answered = self.greeted(request, peer).await;
+        let answered = self.handle_request(request, peer).await;
         let mut response = answered.unwrap_or_else(|refusal| self.refuse(&refusal, peer));
         expose(origin.as_ref(), &mut response);
         response
     }
 
-    async fn greeted(
+    async fn handle_request(
         &self,
         request: Request<Upload>,
         peer: SocketAddr,
@@ -126,8 +126,8 @@ impl Front {
                 // Boxed: rare requests do not make the future of the others larger.
                 Surface::Login => Box::pin(self.guard.login(request, peer)).await,
                 Surface::Logout => Box::pin(self.guard.logout(request, peer)).await,
-                Surface::Pair => Box::pin(self.paired(request, peer)).await,
-                Surface::OAuth(part) => Box::pin(self.connected(part, request, peer)).await,
+                Surface::Pair => Box::pin(self.serve_pairing(request, peer)).await,
+                Surface::OAuth(part) => Box::pin(self.serve_connect(part, request, peer)).await,
                 _ => {
                     self.guard.charge_stranger(peer)?;
                     open(surface, &request)
@@ -136,7 +136,7 @@ impl Front {
             // Boxed: pages are rare too.
             RequiredCredentials::Owner => Ok(Box::pin(self.page(request, peer)).await),
             // Boxed: scrapes are rare as well.
-            RequiredCredentials::Metrics => Box::pin(self.scraped(request, peer)).await,
+            RequiredCredentials::Metrics => Box::pin(self.serve_metrics(request, peer)).await,
             RequiredCredentials::Agent | RequiredCredentials::Connect => {
                 let admitted = self.guard.admit(door, request, peer).await?;
                 let answered = self.admitted(surface, &admitted);
@@ -145,7 +145,7 @@ impl Front {
         }
     }
 
-    async fn paired(
+    async fn serve_pairing(
         &self,
         request: Request<Upload>,
         peer: SocketAddr,
@@ -154,7 +154,7 @@ impl Front {
         pairing.answer(request, peer).await
     }
 
-    async fn connected(
+    async fn serve_connect(
         &self,
         part: OAuthEndpoint,
         request: Request<Upload>,
@@ -231,7 +231,7 @@ impl Front {
 
     /// The metrics in Prometheus' text format, for the metrics token or for an agent that may see everything.
     /// They name tools and agents that others may not know, and count the calls of all.
-    async fn scraped(
+    async fn serve_metrics(
         &self,
         request: Request<Upload>,
         peer: SocketAddr,

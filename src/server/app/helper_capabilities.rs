@@ -18,14 +18,14 @@ pub async fn announce(engine: Arc<Engine>, vault: Vault, bounds: HelperCapabilit
             "the operations that the helper allows have changed"
         );
         engine.catalog.tell_tools_changed();
-        if let Err(cause) = vault.offer().keep(&offered(&engine.catalog)).await {
+        if let Err(cause) = vault.offer().keep(&offered_tools(&engine.catalog)).await {
             tracing::warn!(%cause, "cannot store the list of offered tools");
         }
     }
 }
 
 /// The properties of each tool that a policy checks, and the reason if the tool is off.
-pub fn offered(catalog: &Catalog) -> Vec<OfferedTool> {
+pub fn offered_tools(catalog: &Catalog) -> Vec<OfferedTool> {
     let offered = |tool: &Arc<Tool>| OfferedTool {
         name: tool.name().to_owned(),
         toolset: tool.toolset().to_owned(),

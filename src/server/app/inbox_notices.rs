@@ -15,25 +15,25 @@ const CONTAINERS: &str = "/public/packageData/";
 /// Adds the notifications, while it runs.
 pub async fn tell_of_changes(vault: Vault, state: State) {
     let notifications = Notifications::new(state);
-    let mut bell = vault.changes().bell();
+    let mut inbox_changes = vault.changes().bell();
     // Notifications are limited, so an old one may be gone while its change is pending: it is not added twice.
-    let mut told = BTreeSet::new();
+    let mut announced = BTreeSet::new();
     loop {
-        bell.mark_unchanged();
+        inbox_changes.mark_unchanged();
         match vault.changes().list(true) {
             Ok(mut open) => {
                 open.retain(|change| change.status == ChangeStatus::Pending);
-                look(&notifications, &open, &mut told).await;
+                look(&notifications, &open, &mut announced).await;
             }
             Err(cause) => tracing::warn!(%cause, "cannot read the inbox"),
         }
-        if bell.changed().await.is_err() {
+        if inbox_changes.changed().await.is_err() {
             return;
         }
     }
 }
 
-async fn look(notifications: &Notifications, waiting: &[Change], told: &mut BTreeSet<String>) {
+async fn look(notifications: &Notifications, waiting: &[Change], announced: &mut BTreeSet<String>) {
     let author = Author::observer();
     let everything = Reach::everything();
     let kept = notifications.list("", &everything);
@@ -51,14 +51,14 @@ async fn look(notifications: &Notifications, waiting: &[Change], told: &mut BTre
             tracing::warn!(%cause, "cannot mark a notification");
         }
     }
-    told.retain(|id| waiting.iter().any(|change| change.id == *id));
-    told.extend(
+    announced.retain(|id| waiting.iter().any(|change| change.id == *id));
+    announced.extend(
         kept.iter()
             .filter_map(|one| one.change().map(str::to_owned)),
     );
     // The list has the newest first.
     for change in waiting.iter().rev() {
-        if !told.insert(change.id.clone()) {
+        if !announced.insert(change.id.clone()) {
             continue;
         }
         if let Err(cause) = notifications.add(&author, notice(change)).await {

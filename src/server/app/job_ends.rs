@@ -36,7 +36,7 @@ pub async fn record_job_ends(jobs: Jobs, vault: Vault, state: State, file: PathB
                 // Read on demand: at most starts no job has ended, and reading the audit takes time.
                 let known = match &mut written {
                     Some(known) => known,
-                    None => written.insert(known(file.clone()).await),
+                    None => written.insert(load_recorded_jobs(file.clone()).await),
                 };
                 if known.contains(&id) {
                     continue;
@@ -45,7 +45,7 @@ pub async fn record_job_ends(jobs: Jobs, vault: Vault, state: State, file: PathB
                     tracing::error!(%cause, job = id, "cannot write the end of a job to the audit");
                     break;
                 }
-                tell(&notifications, &job).await;
+                notify_owner(&notifications, &job).await;
                 known.push_back(id);
                 if known.len() > KNOWN as usize {
                     known.pop_front();
@@ -57,12 +57,12 @@ pub async fn record_job_ends(jobs: Jobs, vault: Vault, state: State, file: PathB
 }
 
 /// The jobs with an end in the audit.
-async fn known(file: PathBuf) -> VecDeque<String> {
-    let read = tokio::task::spawn_blocking(move || read_known(&file)).await;
+async fn load_recorded_jobs(file: PathBuf) -> VecDeque<String> {
+    let read = tokio::task::spawn_blocking(move || read_recorded_jobs(&file)).await;
     read.unwrap_or_default()
 }
 
-fn read_known(file: &Path) -> VecDeque<String> {
+fn read_recorded_jobs(file: &Path) -> VecDeque<String> {
     let wanted = CallFilter {
         tool: Some(JOB_END.to_owned()),
         limit: KNOWN,
@@ -81,7 +81,7 @@ fn read_known(file: &Path) -> VecDeque<String> {
 }
 
 /// Notifies the owner of a job that failed, unless its agent cancelled it.
-async fn tell(notifications: &Notifications, job: &JobStatus) {
+async fn notify_owner(notifications: &Notifications, job: &JobStatus) {
     if job.state == "done" || job.killed_because == Some("cancelled") {
         return;
     }

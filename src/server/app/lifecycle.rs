@@ -101,7 +101,7 @@ pub async fn run(
     server.notify.stopping();
     server.notify.status("stopping: waiting for running calls");
     server.stop.send_replace(true);
-    let clean = drained(&server.serving, &server.engine, accepting, &mut signals).await;
+    let clean = drain_calls(&server.serving, &server.engine, accepting, &mut signals).await;
     workers.shutdown().await;
     server.serving.front.endpoint.note_sessions().await;
     server.close_helper().await;
@@ -114,24 +114,24 @@ pub async fn run(
 }
 
 /// Waits until everything has ended; false on the drain's timeout or a second signal.
-pub async fn drained(
+pub async fn drain_calls(
     serving: &ServeContext,
     engine: &Engine,
     accepting: AcceptLoops,
     signals: &mut ProcessSignals,
 ) -> bool {
     let drain = async {
-        accepting.gone().await;
+        accepting.wait_for_end().await;
         engine.idle().await;
     };
     tokio::select! {
         drained = tokio::time::timeout(serving.drain(), drain) => drained.is_ok(),
-        () = told_again(signals) => false,
+        () = wait_for_second_signal(signals) => false,
     }
 }
 
 /// Waits for another signal to stop.
-pub async fn told_again(signals: &mut ProcessSignals) {
+pub async fn wait_for_second_signal(signals: &mut ProcessSignals) {
     while signals.next().await != SignalEvent::Stop {}
 }
 

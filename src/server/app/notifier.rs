@@ -49,11 +49,11 @@ pub fn send_notifications(
     courier: NotificationSender,
 ) -> impl Future<Output = ()> + Send + 'static {
     let file = live.read(|settings| settings.state_dir.join(RetryQueue::FILE));
-    let bell = state.bell();
+    let revision = state.bell();
     let changed = live.clone();
     let known = state.document();
     let notifications = Notifications::new(state.clone());
-    let outbox = opened(&file, &notifications, known.revision);
+    let outbox = load_queue(&file, &notifications, known.revision);
     let notifier = Herald {
         live,
         state,
@@ -64,16 +64,16 @@ pub fn send_notifications(
         allowance: MessageQuota::default(),
         file,
     };
-    sending(notifier, bell, changed)
+    run_notifier(notifier, revision, changed)
 }
 
-async fn sending(
+async fn run_notifier(
     mut notifier: Herald,
-    mut bell: watch::Receiver<u64>,
+    mut revision: watch::Receiver<u64>,
     mut changed: LiveSettings<Settings>,
 ) {
     loop {
-        bell.mark_unchanged();
+        revision.mark_unchanged();
         changed.mark_unchanged();
         let before = notifier.outbox.clone();
         notifier.collect();
@@ -84,7 +84,7 @@ async fn sending(
         notifier.keep(&before);
         let pause = notifier.outbox.pause(now_ms()).unwrap_or(IDLE).min(IDLE);
         tokio::select! {
-            rung = bell.changed() => if rung.is_err() { return },
+            revised = revision.changed() => if revised.is_err() { return },
             () = changed.changed() => {}
             () = sleep(pause) => {}
         }
@@ -92,7 +92,7 @@ async fn sending(
 }
 
 /// Loads the stored queue. On the first start, existing notifications are not sent.
-fn opened(file: &Path, notifications: &Notifications, revision: u64) -> RetryQueue {
+fn load_queue(file: &Path, notifications: &Notifications, revision: u64) -> RetryQueue {
     let kept = RetryQueue::load(file).unwrap_or_else(|cause| {
         tracing::error!(cause, "cannot read the queue of messages; it starts empty");
         None
@@ -120,8 +120,8 @@ impl Herald {
             let Some(occasion) = occasion(one) else {
                 continue;
             };
-            let told = settings.notify.iter();
-            for (name, _) in told.filter(|(_, channel)| channel.on.contains(&occasion)) {
+            let channels = settings.notify.iter();
+            for (name, _) in channels.filter(|(_, channel)| channel.on.contains(&occasion)) {
                 self.outbox.push(entry(name, one, occasion));
             }
         }
@@ -168,13 +168,17 @@ impl Herald {
                     .put_off(entry, Duration::from_secs(wait), now_ms());
                 continue;
             }
-            self.tell(entry, channel).await;
+            self.send_entry(entry, channel).await;
         }
     }
 
-    async fn tell(&mut self, entry: QueuedNotification, channel: &Channel) {
+    async fn send_entry(&mut self, entry: QueuedNotification, channel: &Channel) {
         let address = self.live.read(reached_at);
-        match self.courier.tell(channel, &message(&entry, &address)).await {
+        match self
+            .courier
+            .send_through(channel, &message(&entry, &address))
+            .await
+        {
             Ok(()) => tracing::info!(
                 channel = entry.channel,
                 notification = entry.id,

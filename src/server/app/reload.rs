@@ -12,7 +12,7 @@ impl Server {
     pub fn reload(&self) {
         self.notify.reloading();
         let note = match self.read_again() {
-            Ok(change) => told(&change),
+            Ok(change) => log_changes(&change),
             Err(cause) => {
                 tracing::error!("not reloaded, the previous settings stay in force: {cause}");
                 Some(format!("not reloaded: {cause}"))
@@ -87,7 +87,7 @@ impl Server {
 }
 
 /// Logs what a reload has changed; returns what is left to do.
-fn told(change: &SettingsReload) -> Option<String> {
+fn log_changes(change: &SettingsReload) -> Option<String> {
     let changed = match change.changed.as_slice() {
         [] => "nothing".to_owned(),
         changed => changed.join(" "),

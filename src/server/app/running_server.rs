@@ -205,19 +205,19 @@ impl Hinted {
         let hinted = self.network.is_some() && self.name.is_some();
         let look = if hinted { LOOK } else { LOOK_UNHINTED };
         tokio::select! {
-            () = told(self.network.as_ref()) => {}
-            () = told(self.name.as_ref()) => {}
+            () = wait_for_event(self.network.as_ref()) => {}
+            () = wait_for_event(self.name.as_ref()) => {}
             () = tokio::time::sleep(look) => {}
         }
     }
 }
 
 fn usable(hints: io::Result<KernelEvents>) -> Option<KernelEvents> {
-    let told = |cause: &_| tracing::warn!(%cause, "changes of names or addresses are noticed late");
-    hints.inspect_err(told).ok()
+    let warn = |cause: &_| tracing::warn!(%cause, "changes of names or addresses are noticed late");
+    hints.inspect_err(warn).ok()
 }
 
-async fn told(hints: Option<&KernelEvents>) {
+async fn wait_for_event(hints: Option<&KernelEvents>) {
     let next = match hints {
         Some(hints) => hints.next().await.is_ok(),
         None => false,

@@ -150,7 +150,7 @@ pub struct AcceptLoops {
 
 impl AcceptLoops {
     /// Waits until the loops and every connection have ended.
-    pub async fn gone(mut self) {
+    pub async fn wait_for_end(mut self) {
         while self.loops.join_next().await.is_some() {}
         // Nothing is ever sent: `recv` returns when the last connection has dropped its sender.
         while self.all_gone.recv().await.is_some() {}

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 #[cfg(feature = "everything")]
 use super::fixtures::FixtureServer;
-use super::lifecycle::told_again;
+use super::lifecycle::wait_for_second_signal;
 use super::running_server::Server;
 use super::serving::ServeContext;
 use super::signals::{ProcessSignals, SignalEvent};
@@ -83,7 +83,7 @@ impl Talk<'_> {
         self.stop.send_replace(true);
         let clean = tokio::select! {
             idle = tokio::time::timeout(self.drain, self.engine.idle()) => idle.is_ok(),
-            () = told_again(&mut signals) => false,
+            () = wait_for_second_signal(&mut signals) => false,
         };
         if !clean {
             tracing::warn!("stopped before all calls had ended");

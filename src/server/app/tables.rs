@@ -26,7 +26,7 @@ pub fn tables() -> Result<Catalog, BuildError> {
     let name = u64::from_ne_bytes(random_bytes().map_err(BuildError::new)?);
     let scratch = std::env::temp_dir().join(format!("gatewren-tables-{name:016x}"));
     files::private_dir(&scratch).map_err(BuildError::new)?;
-    let catalog = over(&scratch);
+    let catalog = build_catalog(&scratch);
     // Open files stay usable after their names are removed.
     let removed = std::fs::remove_dir_all(&scratch);
     match removed {
@@ -35,7 +35,7 @@ pub fn tables() -> Result<Catalog, BuildError> {
     }
 }
 
-fn over(scratch: &Path) -> Result<Catalog, BuildError> {
+fn build_catalog(scratch: &Path) -> Result<Catalog, BuildError> {
     let state = State::open_keeping(&scratch.join("state.db"), StateLogRetention::default())
         .map_err(BuildError::new)?;
     let vault = Vault::open(&scratch.join("vault.db")).map_err(BuildError::new)?;
@@ -64,7 +64,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::dispatch::listed;
+    use crate::dispatch::list_tools;
     use gatewren_base::config::Preset;
     use gatewren_gate::auth::Principal;
     use gatewren_wire::protocol::check_dialect;
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn an_operator_has_a_short_list() {
         let who = Principal::without_token("x", Preset::Operate);
-        let list = listed(&tables().unwrap(), &who);
+        let list = list_tools(&tables().unwrap(), &who);
         let sizes = list
             .iter()
             .map(|tool| (json!(tool).to_string().len(), tool.name.clone()));

@@ -80,8 +80,8 @@ fn each_of_their_tools_is_callable_or_has_a_reason_why_not() {
     let both: Vec<_> = ours.intersection(&without).collect();
     assert_eq!(both, [&""; 0], "callable, and without a counterpart");
     let theirs: BTreeSet<&str> = theirs().into_keys().collect();
-    let said: BTreeSet<&str> = ours.union(&without).copied().collect();
-    let differ: Vec<_> = theirs.symmetric_difference(&said).collect();
+    let expected: BTreeSet<&str> = ours.union(&without).copied().collect();
+    let differ: Vec<_> = theirs.symmetric_difference(&expected).collect();
     assert_eq!(
         differ, [&""; 0],
         "neither callable nor explained, or not theirs"

@@ -106,12 +106,12 @@ mod tests {
             json!({ "web": { "status": "stopped", "cpu": 2 }, "a/b": { "status": "running" } }),
         );
         let (found, more) = changed_paths(&rule, &before, &after);
-        let told: Vec<String> = found
+        let paths: Vec<String> = found
             .iter()
             .map(|one| format!("{} {}", one.place, one.words))
             .collect();
         assert_eq!(
-            told,
+            paths,
             [
                 "/public/packageData/a~1b/status now \"running\"; it was absent",
                 "/public/packageData/old/status now absent; it was \"stopped\"",

@@ -66,7 +66,7 @@ pub fn ask(
     let who = call.context.who.agent_id().as_str();
     let sealed = match (&question.state, &binding.0) {
         (Some(state), Some(digest)) => Some(engine.sealer.seal(state.clone(), who, digest)),
-        (Some(_), None) if call.context.session.is_none() => return Err(undeclared(call)),
+        (Some(_), None) if call.context.session.is_none() => return Err(undeclared_error(call)),
         _ => None,
     };
     Ok(CallOutcome::Ask(question, sealed))
@@ -86,7 +86,7 @@ pub fn askable(
 }
 
 /// State that is bound to no call could be used with any other call, so it is never sent.
-fn undeclared(call: &Call) -> RpcError {
+fn undeclared_error(call: &Call) -> RpcError {
     let reference = reference::next();
     let method = &call.method;
     tracing::error!(

@@ -134,7 +134,7 @@ impl Engine {
         self.succession.clone()
     }
 
-    pub(super) async fn expelled(&self, who: &Principal) {
+    pub(super) async fn wait_for_expulsion(&self, who: &Principal) {
         let Some(succession) = &self.succession else {
             return std::future::pending().await;
         };
@@ -167,8 +167,8 @@ impl Engine {
     /// The newest revision of the state, regardless of who can see it.
     pub(super) fn newest_of_all(&self) -> Option<u64> {
         let source = self.catalog.resources()?;
-        let bell = source.watch_revision();
-        let revision = *bell.borrow();
+        let revision_watch = source.watch_revision();
+        let revision = *revision_watch.borrow();
         Some(revision)
     }
 
@@ -203,21 +203,21 @@ impl Engine {
     }
 
     pub(super) fn complete(&self, result: Value, caching: CachePolicy) -> CallOutcome {
-        CallOutcome::Complete(self.completed(result, caching))
+        CallOutcome::Complete(self.complete_result(result, caching))
     }
 
     /// Completes a result, for callers that serialize it before it becomes an outcome.
-    pub(super) fn completed(&self, result: Value, caching: CachePolicy) -> Value {
+    pub(super) fn complete_result(&self, result: Value, caching: CachePolicy) -> Value {
         results::complete(result, caching, &self.catalog.server)
     }
 
     /// A tool's result as it is stored: complete, in the newest revision's shape.
-    pub(super) fn kept(&self, result: &ToolResult) -> Value {
-        self.completed(result.to_value(), CachePolicy::None)
+    pub(super) fn complete_for_storage(&self, result: &ToolResult) -> Value {
+        self.complete_result(result.to_value(), CachePolicy::None)
     }
 
     /// Adds the server's identity to a result.
-    pub(super) fn signed(&self, mut result: Value) -> Value {
+    pub(super) fn sign_result(&self, mut result: Value) -> Value {
         self.catalog.server.sign(&mut result);
         result
     }

@@ -34,11 +34,11 @@ pub use instructions::instructions;
 pub use listing::Listing;
 pub use session_tools::{OpenSession, OpenSessionTable, OpenSessions, session_tools};
 pub use subscriptions::interests::Interests;
-pub use subscriptions::listen::ended as subscription_ended;
+pub use subscriptions::listen::final_result as subscription_ended;
 pub use subscriptions::listener::{Listener, ListenerEvent};
 pub use tasks::table::{TaskLimits, end_abandoned_tasks};
 
 #[cfg(feature = "testing")]
 pub use signed_state::{StateSigner, digest_of};
 #[cfg(test)]
-pub use tool_list::listed;
+pub use tool_list::list_tools;

@@ -61,7 +61,7 @@ async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<CallOutcome, RpcE
     })?;
     let (inputs, binding) = elicitation::inputs(engine, &mut call, true)?;
     let arguments = elicitation::arguments(&mut call.params)?;
-    required(&row, &arguments)?;
+    check_required(&row, &arguments)?;
     let cx = elicitation::surroundings(&call, reference::next(), inputs);
     let call = Arc::new(call);
     let (fixture, asked) = (engine.clone(), call.clone());
@@ -83,7 +83,7 @@ async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<CallOutcome, RpcE
     }
 }
 
-fn required(row: &PromptRow, given: &Map<String, Value>) -> Result<(), RpcError> {
+fn check_required(row: &PromptRow, given: &Map<String, Value>) -> Result<(), RpcError> {
     let missing = row
         .definition
         .arguments

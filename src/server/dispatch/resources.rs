@@ -23,7 +23,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
         .resources()
         .map(|s| s.resources(&call.context.viewer()))
         .unwrap_or_default();
-    paged(engine, call, "resources", &all)
+    page_result(engine, call, "resources", &all)
 }
 
 /// `resources/templates/list`.
@@ -33,10 +33,10 @@ pub fn templates(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> 
         .resources()
         .map(|s| s.templates(&call.context.viewer()))
         .unwrap_or_default();
-    paged(engine, call, "resourceTemplates", &all)
+    page_result(engine, call, "resourceTemplates", &all)
 }
 
-fn paged<T: Serialize>(
+fn page_result<T: Serialize>(
     engine: &Engine,
     call: &Call,
     name: &str,

@@ -27,7 +27,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let seen = engine
         .catalog
         .tools()
-        .map(|tool| seen(&engine.catalog, who, tool))
+        .map(|tool| visibility(&engine.catalog, who, tool))
         .collect();
     match cursor(&call.params)? {
         None => {
@@ -43,13 +43,13 @@ pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
 
 /// The tools in an agent's list.
 #[cfg(test)]
-pub fn listed(catalog: &Catalog, who: &Principal) -> Vec<protocol::ToolDefinition> {
+pub fn list_tools(catalog: &Catalog, who: &Principal) -> Vec<protocol::ToolDefinition> {
     let tools = catalog.tools();
-    let listed = tools.flat_map(|tool| definitions(catalog, tool, seen(catalog, who, tool)));
+    let listed = tools.flat_map(|tool| definitions(catalog, tool, visibility(catalog, who, tool)));
     listed.collect()
 }
 
-fn seen(catalog: &Catalog, who: &Principal, tool: &Tool) -> EntryVisibility {
+fn visibility(catalog: &Catalog, who: &Principal, tool: &Tool) -> EntryVisibility {
     if !catalog.has(tool) || !lists(who, tool) {
         EntryVisibility::Not
     } else {
@@ -75,7 +75,7 @@ fn page_of(
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));
     }
-    Ok(engine.completed(Value::Object(result), CachePolicy::Private(LIST_TTL_MS)))
+    Ok(engine.complete_result(Value::Object(result), CachePolicy::Private(LIST_TTL_MS)))
 }
 
 /// The list entries of a tool: one, or in the dialect one for each of its aliases.
@@ -88,16 +88,16 @@ fn definitions(
         return Vec::new();
     }
     if catalog.dialect == Dialect::Portable || tool.aliases().is_empty() {
-        return vec![finished(catalog, tool.list_entry(), seen)];
+        return vec![finish_definition(catalog, tool.list_entry(), seen)];
     }
     let aliases = tool.aliases().iter();
-    let named = aliases.map(|alias| finished(catalog, tool.list_entry_as(*alias), seen));
+    let named = aliases.map(|alias| finish_definition(catalog, tool.list_entry_as(*alias), seen));
     named.collect()
 }
 
 /// A tool whose calls are answered with a change loses its output schema: clients reject an answer that does not
 /// match the schema.
-fn finished(
+fn finish_definition(
     catalog: &Catalog,
     mut definition: protocol::ToolDefinition,
     seen: EntryVisibility,

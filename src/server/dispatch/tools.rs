@@ -15,7 +15,7 @@ use super::record::Record;
 use super::reference;
 use super::tasks::call_end::{CallEnd, StopReason};
 use super::tasks::long_call;
-use super::tasks::methods::declared;
+use super::tasks::methods::check_declared;
 use super::tasks::promotion::{PromotionResult, TaskPromotion};
 use gatewren_base::sys::{Requester, on_behalf_of};
 use gatewren_base::telemetry::redact_text;
@@ -80,7 +80,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     Ok(CallReply {
         notes,
         outcome: if outlives {
-            detached(running)
+            run_detached(running)
         } else {
             Box::pin(running)
         },
@@ -93,7 +93,7 @@ fn hears_progress(call: &Call) -> bool {
 }
 
 /// Runs the call to its end in a separate task, even if its client disconnects.
-fn detached(
+fn run_detached(
     running: impl Future<Output = Result<CallOutcome, RpcError>> + Send + 'static,
 ) -> BoxFuture<Result<CallOutcome, RpcError>> {
     let task = tokio::spawn(running);
@@ -108,8 +108,8 @@ fn detached(
 fn may_be_task(tool: &Tool, call: &Call) -> Result<bool, RpcError> {
     match tool.task_support() {
         TaskSupport::Never => Ok(false),
-        TaskSupport::Offered => Ok(declared(call).is_ok()),
-        TaskSupport::Required => declared(call).map(|()| true),
+        TaskSupport::Offered => Ok(check_declared(call).is_ok()),
+        TaskSupport::Required => check_declared(call).map(|()| true),
     }
 }
 
@@ -173,7 +173,7 @@ async fn outcome_of(
     answered: PromotionResult,
 ) -> Result<CallOutcome, RpcError> {
     match answered {
-        PromotionResult::Task(result) => Ok(CallOutcome::Complete(engine.signed(result))),
+        PromotionResult::Task(result) => Ok(CallOutcome::Complete(engine.sign_result(result))),
         PromotionResult::Ended(Ok(result)) => Ok(CallOutcome::Called(result)),
         PromotionResult::Ended(Err(StopReason::Ask(question))) => {
             ask(engine, call, binding, question)
@@ -312,7 +312,7 @@ mod tests {
     async fn p1_what_changes_the_box_runs_to_its_end_when_its_client_goes() {
         let (go_on, gone) = oneshot::channel();
         let (done, is_done) = oneshot::channel();
-        let running = detached(async move {
+        let running = run_detached(async move {
             let _ = gone.await;
             let _ = done.send(());
             Err(RpcError::internal("x"))

@@ -36,7 +36,7 @@ impl NotificationSender {
     }
 
     /// Sends one of gatewren's own messages to a channel.
-    pub async fn tell(
+    pub async fn send_through(
         &self,
         channel: &Channel,
         message: &OwnerMessage,
@@ -64,7 +64,7 @@ impl NotificationSender {
         let most = settings.limits.agent_messages;
         let taken = self.allowance.take(agent, most, Instant::now());
         taken.map_err(|wait| NotifyError::TooMany(most, wait))?;
-        match self.tell(found, message).await {
+        match self.send_through(found, message).await {
             Ok(()) => {
                 tracing::info!(agent, channel = name, "an agent's message was sent");
                 Ok(name.clone())

@@ -91,7 +91,7 @@ impl OwnerMessage {
     }
 
     /// Returns the message as mail.
-    pub fn letter(&self) -> MailMessage {
+    pub fn to_mail(&self) -> MailMessage {
         let name = host_name().unwrap_or_default();
         let agent = match &self.source {
             MessageSource::Agent(agent) => Some(line(agent, MAX_NAME)),

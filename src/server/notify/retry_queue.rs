@@ -100,7 +100,7 @@ impl RetryQueue {
                 "more than {MOST_WAITING} messages were waiting; the last error: {}",
                 oldest.why
             );
-            self.bury(oldest);
+            self.drop_failed(oldest);
         }
     }
 
@@ -126,7 +126,7 @@ impl RetryQueue {
         let pause = PAUSES.get(entry.tries).filter(|_| !is_lasting);
         entry.tries += 1;
         let Some(pause) = pause else {
-            return self.bury(entry);
+            return self.drop_failed(entry);
         };
         entry.next_ms = later(now_ms, *pause);
         let same = self.waiting.iter_mut();
@@ -148,7 +148,7 @@ impl RetryQueue {
     }
 
     /// Gives an entry up.
-    pub fn bury(&mut self, entry: QueuedNotification) {
+    pub fn drop_failed(&mut self, entry: QueuedNotification) {
         tracing::warn!(
             channel = entry.channel,
             notification = entry.id,

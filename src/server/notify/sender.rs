@@ -22,7 +22,7 @@ pub async fn deliver(
     message: &OwnerMessage,
 ) -> Result<Option<IpAddr>, DeliveryError> {
     if channel.kind == ChannelKind::Mail {
-        let sent = mail.send(message.letter()).await;
+        let sent = mail.send(message.to_mail()).await;
         return sent.map(|()| None).map_err(DeliveryError::Mail);
     }
     let mut request = Request::new(message.body(channel).to_string().into());

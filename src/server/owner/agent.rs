@@ -10,7 +10,7 @@ use super::confirm::confirm;
 use super::frame::{Tab, proof};
 use super::page_error::PageError;
 use super::parts::{name, notice, time, time_or};
-use super::site::{PageResult, SignedInRequest, done};
+use super::site::{PageResult, SignedInRequest, redirect_with_notice};
 use super::texts;
 use gatewren_base::config::Policy;
 use gatewren_base::sys::now_ms;
@@ -25,12 +25,12 @@ const CALLS: u32 = 10;
 
 /// Renders the page.
 pub fn page(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
-    let agent = found(asked, id)?;
+    let agent = find_agent(asked, id)?;
     let wanted = policy_of(&agent).map(|policy| AgentFormValues::now(&agent, &policy));
-    shown(asked, &agent, &agent, wanted.ok().as_ref(), None)
+    render_agent(asked, &agent, &agent, wanted.ok().as_ref(), None)
 }
 
-fn found(asked: &SignedInRequest<'_>, id: &str) -> Result<Agent, PageError> {
+fn find_agent(asked: &SignedInRequest<'_>, id: &str) -> Result<Agent, PageError> {
     let agents = asked.site.vault.agents().list()?;
     agents
         .into_iter()
@@ -40,7 +40,7 @@ fn found(asked: &SignedInRequest<'_>, id: &str) -> Result<Agent, PageError> {
 
 /// Runs the action that the form requests.
 pub async fn change(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
-    let before = found(asked, id)?;
+    let before = find_agent(asked, id)?;
     if before.revoked_ms.is_some() {
         return Err(PageError::Refused(texts::REVOKED_ALREADY.to_owned()));
     }
@@ -48,7 +48,7 @@ pub async fn change(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     match asked.visit.field("do").as_deref() {
         Some("revoke") => {
             owner_actions::revoke(&owner, &before).await?;
-            Ok(done("/owner/agents", "revoked"))
+            Ok(redirect_with_notice("/owner/agents", "revoked"))
         }
         Some("rotate") => {
             if let Some(page) = confirm(asked).await? {
@@ -72,10 +72,10 @@ async fn edit(
     let policy = policy_of(before).unwrap_or_else(|_| Policy::from(before.preset));
     let after = match wanted.changed(before, &policy, &asked.site.spaces()) {
         Ok(after) => after,
-        Err(words) => return shown(asked, before, before, Some(&wanted), Some(&words)),
+        Err(words) => return render_agent(asked, before, before, Some(&wanted), Some(&words)),
     };
     if !save {
-        return shown(asked, before, &after, Some(&wanted), None);
+        return render_agent(asked, before, &after, Some(&wanted), None);
     }
     if loosens(before, &after)
         && let Some(page) = confirm(asked).await?
@@ -83,16 +83,19 @@ async fn edit(
         return Ok(page);
     }
     let changes = owner_actions::edit(&asked.owner_context(), before, &after).await?;
-    let said = if changes.is_empty() {
+    let notice_name = if changes.is_empty() {
         "unchanged"
     } else {
         "edited"
     };
-    Ok(done(&format!("/owner/agents/{}", before.id), said))
+    Ok(redirect_with_notice(
+        &format!("/owner/agents/{}", before.id),
+        notice_name,
+    ))
 }
 
 /// Renders an agent, with a preview of its changed permissions if `after` differs.
-fn shown(
+fn render_agent(
     asked: &SignedInRequest<'_>,
     agent: &Agent,
     after: &Agent,
@@ -109,7 +112,7 @@ fn shown(
     let unreadable = AgentFormValues::default();
     let content = html! {
         h1 { (name(&agent.name)) }
-        (asked.said())
+        (asked.render_notice())
         @if let Some(words) = wrong { (notice(words, true)) }
         @if let Some(changes) = &changes {
             section class="notice" {
@@ -122,7 +125,7 @@ fn shown(
         section {
             h2 { @if is_preview { (texts::WOULD_SEE) } @else { (texts::SEES) } }
             @match &outlook {
-                Ok(outlook) => (seen(outlook)),
+                Ok(outlook) => (render_preview(outlook)),
                 Err(cause) => (notice(&cause.to_string(), true)),
             }
         }
@@ -161,7 +164,7 @@ fn facts(agent: &Agent, refused: Option<&AuthError>) -> Markup {
     }
 }
 
-fn seen(outlook: &PolicyPreview) -> Markup {
+fn render_preview(outlook: &PolicyPreview) -> Markup {
     html! {
         @if outlook.tools.is_empty() { p { (texts::NO_TOOLS) } }
         @for (mode, tools) in &outlook.tools {

@@ -56,9 +56,9 @@ impl AgentFormValues {
             preset: agent.preset.as_str().to_owned(),
             space: agent.space.clone().unwrap_or_default(),
             expires: expires_text(agent),
-            toolsets: joined(overrides.toolsets.as_deref()),
-            containers: joined(overrides.containers.as_deref()),
-            networks: joined(overrides.networks.as_deref()),
+            toolsets: join_list(overrides.toolsets.as_deref()),
+            containers: join_list(overrides.containers.as_deref()),
+            networks: join_list(overrides.networks.as_deref()),
             modes: modes
                 .map(|(risk, mode)| (*risk, mode.to_string()))
                 .collect(),
@@ -142,7 +142,7 @@ fn mode_field(risk: Risk) -> String {
     format!("mode-{risk}")
 }
 
-fn joined<T: ToString>(list: Option<&[T]>) -> String {
+fn join_list<T: ToString>(list: Option<&[T]>) -> String {
     let words: Vec<String> = list
         .unwrap_or_default()
         .iter()
@@ -184,9 +184,9 @@ pub fn fields(wanted: &AgentFormValues, spaces: &Spaces, is_new: bool) -> Markup
         details open[!is_new] {
             summary { (texts::DIFFERS) }
             (modes(wanted))
-            (listed("toolsets", texts::TOOLSETS, &wanted.toolsets, texts::TOOLSETS_HOW))
-            (listed("containers", texts::CONTAINERS, &wanted.containers, texts::CONTAINERS_HOW))
-            (listed("networks", texts::NETWORKS, &wanted.networks, texts::NETWORKS_HOW))
+            (list_field("toolsets", texts::TOOLSETS, &wanted.toolsets, texts::TOOLSETS_HOW))
+            (list_field("containers", texts::CONTAINERS, &wanted.containers, texts::CONTAINERS_HOW))
+            (list_field("networks", texts::NETWORKS, &wanted.networks, texts::NETWORKS_HOW))
         }
     }
 }
@@ -229,13 +229,13 @@ fn modes(wanted: &AgentFormValues) -> Markup {
         fieldset {
             legend { (texts::CLASSES) }
             @for risk in Risk::ALL {
-                @let said = wanted.modes.get(&risk).map(String::as_str).unwrap_or_default();
+                @let mode_name = wanted.modes.get(&risk).map(String::as_str).unwrap_or_default();
                 div class="field" {
                     label for=(mode_field(risk)) { (risk.as_str()) " " span class="soft" { (texts::risk(risk)) } }
                     select id=(mode_field(risk)) name=(mode_field(risk)) {
                         option value="" { (texts::AS_POLICY_SAYS) }
                         @for mode in Mode::ALL {
-                            option value=(mode.as_str()) selected[said == mode.as_str()] {
+                            option value=(mode.as_str()) selected[mode_name == mode.as_str()] {
                                 (mode.as_str()) ": " (texts::mode(mode))
                             }
                         }
@@ -246,7 +246,7 @@ fn modes(wanted: &AgentFormValues) -> Markup {
     }
 }
 
-fn listed(id: &str, label: &str, value: &str, how: &str) -> Markup {
+fn list_field(id: &str, label: &str, value: &str, how: &str) -> Markup {
     html! {
         div class="field" {
             label for=(id) { (label) }

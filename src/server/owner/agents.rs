@@ -20,11 +20,11 @@ use gatewren_store::vault::Agent;
 
 /// Renders the page.
 pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
-    listed(asked, &AgentFormValues::default(), None)
+    render_list(asked, &AgentFormValues::default(), None)
 }
 
 /// Renders the list and the form for a new agent, filled with the submitted values after an error.
-fn listed(
+fn render_list(
     asked: &SignedInRequest<'_>,
     wanted: &AgentFormValues,
     wrong: Option<&str>,
@@ -51,7 +51,7 @@ fn listed(
     };
     let content = html! {
         h1 { (texts::AGENTS) }
-        (asked.said())
+        (asked.render_notice())
         @if current.is_empty() { p { (texts::NO_AGENTS) } } @else { (listing(texts::AGENTS, &rows(&current))) }
         section {
             h2 { (texts::NEW_AGENT) }
@@ -93,7 +93,7 @@ pub async fn add(asked: &SignedInRequest<'_>) -> PageResult {
     let wanted = AgentFormValues::of(asked.visit);
     let admission = match wanted.admission(&asked.site.spaces()) {
         Ok(admission) => admission,
-        Err(words) => return listed(asked, &wanted, Some(&words)),
+        Err(words) => return render_list(asked, &wanted, Some(&words)),
     };
     if let Some(page) = confirm(asked).await? {
         return Ok(page);

@@ -3,7 +3,7 @@
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
 use hyper::{Response, StatusCode};
 
-use super::frame::guarded;
+use super::frame::add_guards;
 use gatewren_gate::guard::OwnerRequest;
 use gatewren_gate::http::{ResponseBody, empty};
 
@@ -40,6 +40,6 @@ pub fn asset(visit: &OwnerRequest) -> Option<Response<ResponseBody>> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(KEPT));
     headers.insert(ETAG, HeaderValue::from_static(VERSION));
-    guarded(&mut response);
+    add_guards(&mut response);
     Some(response)
 }

@@ -7,7 +7,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValu
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::frame::{Tab, guarded};
+use super::frame::{Tab, add_guards};
 use super::page_error::PageError;
 use super::parts::{name, notice, table, time};
 use super::site::{PageResult, SignedInRequest};
@@ -188,7 +188,7 @@ pub fn call(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
                 }
             }
             h2 { (texts::ARGUMENTS) }
-            pre { bdi { (sanitize_lines(&laid_out(call.arguments.as_deref().unwrap_or("{}")))) } }
+            pre { bdi { (sanitize_lines(&pretty_print(call.arguments.as_deref().unwrap_or("{}")))) } }
             (exact_words(&call))
         }
         p { a href="/owner/audit" { (texts::AUDIT) } }
@@ -210,7 +210,7 @@ fn exact_words(call: &AuditCall) -> Markup {
     }
 }
 
-fn laid_out(arguments: &str) -> String {
+fn pretty_print(arguments: &str) -> String {
     let value: Option<Value> = serde_json::from_str(arguments).ok();
     let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
     text.unwrap_or_else(|| arguments.to_owned())
@@ -243,6 +243,6 @@ pub fn export(asked: &SignedInRequest<'_>) -> PageResult {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     let name = HeaderValue::from_static("attachment; filename=\"gatewren-audit.jsonl\"");
     headers.insert(CONTENT_DISPOSITION, name);
-    guarded(&mut response);
+    add_guards(&mut response);
     Ok(response)
 }

@@ -25,7 +25,7 @@ pub fn page(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let title = exact_line(format!("{} {target}", change.tool).trim_end());
     let content = html! {
         h1 { (name(&change.tool)) " " (about(&change)) }
-        (asked.said())
+        (asked.render_notice())
         article { (facts(asked, &change, &names)?) }
         @if change.status == ChangeStatus::Pending { (decision(asked, &change, &fields(&change))) }
         @if change.status == ChangeStatus::Approved { (reject(asked, &change)) }

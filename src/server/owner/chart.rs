@@ -13,13 +13,13 @@ const HEIGHT: f64 = 40.0;
 const POINTS: usize = 60;
 
 /// Renders a chart of values from 0 to `most`, or to the largest value if `None`, with a text alternative.
-pub fn chart(title: &str, values: &[f64], most: Option<f64>, said: &str) -> Markup {
+pub fn chart(title: &str, values: &[f64], most: Option<f64>, caption: &str) -> Markup {
     let largest = values.iter().copied().fold(0.0, f64::max);
     let most = most.unwrap_or(largest).max(f64::MIN_POSITIVE);
     html! {
         div class="chart" {
-            strong { (title) } " " span { (said) }
-            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img" aria-label=(format!("{title}: {said}")) {
+            strong { (title) } " " span { (caption) }
+            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img" aria-label=(format!("{title}: {caption}")) {
                 polyline points=(points(values, most)) {}
             }
         }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn bytes_are_read_at_a_glance() {
-        let said = [0.0, 1023.0, 1024.0, 1.5e6, 3.2e10].map(bytes);
-        assert_eq!(said, ["0 B", "1023 B", "1.0 KiB", "1.4 MiB", "30 GiB"]);
+        let formatted = [0.0, 1023.0, 1024.0, 1.5e6, 3.2e10].map(bytes);
+        assert_eq!(formatted, ["0 B", "1023 B", "1.0 KiB", "1.4 MiB", "30 GiB"]);
     }
 }

@@ -6,7 +6,7 @@ use hyper::Response;
 use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use maud::{Markup, html};
 
-use super::frame::{Tab, guarded};
+use super::frame::{Tab, add_guards};
 use super::page_error::PageError;
 use super::profile::profile;
 use super::site::{OwnerSite, PageResult, SignedInRequest};
@@ -128,6 +128,6 @@ pub fn authority(site: &OwnerSite, visit: &OwnerRequest, form: &str) -> PageResu
         CONTENT_DISPOSITION,
         attachment.map_err(|_| PageError::Unavailable)?,
     );
-    guarded(&mut response);
+    add_guards(&mut response);
     Ok(response)
 }

@@ -2,11 +2,11 @@
 
 use super::change_parts::{names, of};
 use super::confirm::confirm;
-use super::frame::see;
+use super::frame::redirect;
 use super::grant_form::{GrantFormValues, second_step};
 use super::inbox_order::InboxPage;
 use super::page_error::PageError;
-use super::site::{PageResult, SignedInRequest, done};
+use super::site::{PageResult, SignedInRequest, redirect_with_notice};
 use super::texts;
 use gatewren_gate::auth::CommandPrefix;
 use gatewren_gate::owner_actions;
@@ -19,7 +19,7 @@ const MAX_NOTE: usize = 500;
 /// Decides on one change.
 pub async fn one(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let visit = asked.visit;
-    let change = shown(asked, id, &visit.field("seen").unwrap_or_default())?;
+    let change = load_unchanged(asked, id, &visit.field("seen").unwrap_or_default())?;
     let note = visit.field("note").filter(|note| !note.trim().is_empty());
     if note.as_ref().is_some_and(|note| note.len() > MAX_NOTE) {
         return Err(PageError::Refused(texts::LONG_NOTE.to_owned()));
@@ -64,11 +64,14 @@ pub async fn one(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
         };
         owner_actions::grant(&owner, request).await?;
     }
-    let said = match verb {
+    let notice = match verb {
         OwnerDecision::Approve => "approved",
         OwnerDecision::Reject => "rejected",
     };
-    Ok(done(&format!("/owner/changes/{id}"), said))
+    Ok(redirect_with_notice(
+        &format!("/owner/changes/{id}"),
+        notice,
+    ))
 }
 
 /// Decides on several changes of an agent: approves those that one page of the inbox shows in full, or rejects
@@ -88,7 +91,7 @@ async fn approve_page(asked: &SignedInRequest<'_>) -> PageResult {
     let open = asked.site.vault.changes().list(true)?;
     let batch = InboxPage::of(asked.site, open, number)?.batch(&field("agent"));
     if batch.changes.is_empty() || batch.check(&field("digest")).is_err() {
-        return Ok(see(&format!("/owner?page={number}&said=not-as-shown")));
+        return Ok(redirect(&format!("/owner?page={number}&said=not-as-shown")));
     }
     let owner = asked.owner_context();
     let decided = batch.decide(&owner, None, OwnerDecision::Approve);
@@ -103,7 +106,7 @@ async fn reject_all(asked: &SignedInRequest<'_>) -> PageResult {
         .iter()
         .map(|seen| {
             let (id, binding) = seen.split_once(' ').ok_or(PageError::Absent)?;
-            shown(asked, id, binding)
+            load_unchanged(asked, id, binding)
         })
         .collect();
     let owner = asked.owner_context();
@@ -114,26 +117,26 @@ async fn reject_all(asked: &SignedInRequest<'_>) -> PageResult {
     finish(decided, "all-rejected")
 }
 
-fn finish(decided: Vec<DecidedChange>, said: &str) -> PageResult {
+fn finish(decided: Vec<DecidedChange>, notice: &str) -> PageResult {
     for one in decided {
         if let Some(why) = one.refused {
             return Err(PageError::Refused(format!("{}: {why}", one.change.id)));
         }
     }
-    Ok(done("/owner", said))
+    Ok(redirect_with_notice("/owner", notice))
 }
 
 /// Ends a grant early.
 pub async fn end_grant(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     if owner_actions::end_grant(&asked.owner_context(), id).await? {
-        Ok(done("/owner", "grant-ended"))
+        Ok(redirect_with_notice("/owner", "grant-ended"))
     } else {
         Err(PageError::Absent)
     }
 }
 
 /// Returns the change, if it is unchanged since the form showed it.
-fn shown(asked: &SignedInRequest<'_>, id: &str, seen: &str) -> Result<Change, PageError> {
+fn load_unchanged(asked: &SignedInRequest<'_>, id: &str, seen: &str) -> Result<Change, PageError> {
     let change = asked
         .site
         .vault

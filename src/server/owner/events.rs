@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::frame::guarded;
+use super::frame::add_guards;
 use super::page_error::PageError;
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
@@ -40,7 +40,7 @@ pub fn events(asked: &SignedInRequest<'_>) -> PageResult {
     let mut inbox = site.vault.changes().bell();
     let mut agents = site.vault.agents().changes();
     let mut state = site.state.bell();
-    let mut samples = site.samples.bell();
+    let mut samples = site.samples.watch_samples();
     // Before anything else is read: every later change notifies.
     let missed = asked
         .visit
@@ -71,6 +71,6 @@ pub fn events(asked: &SignedInRequest<'_>) -> PageResult {
             }
         }
     });
-    guarded(&mut response);
+    add_guards(&mut response);
     Ok(response)
 }

@@ -70,7 +70,7 @@ impl OwnerPage<'_> {
         headers.insert(CONTENT_TYPE, html);
         // The page contains data for the owner only.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        guarded(&mut response);
+        add_guards(&mut response);
         response
     }
 
@@ -110,7 +110,7 @@ fn navigation(here: Tab, waiting: usize) -> Markup {
 }
 
 /// Adds the headers of every response.
-pub fn guarded(response: &mut Response<ResponseBody>) {
+pub fn add_guards(response: &mut Response<ResponseBody>) {
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
@@ -122,14 +122,14 @@ pub fn guarded(response: &mut Response<ResponseBody>) {
 }
 
 /// Redirects to the page that shows the result of a form.
-pub fn see(path: &str) -> Response<ResponseBody> {
+pub fn redirect(path: &str) -> Response<ResponseBody> {
     let mut response = empty(StatusCode::SEE_OTHER);
     let to = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/owner"));
     response.headers_mut().insert(LOCATION, to);
     response
         .headers_mut()
         .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    guarded(&mut response);
+    add_guards(&mut response);
     response
 }
 

@@ -31,15 +31,15 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let page = InboxPage::of(site, open, number.unwrap_or(1))?;
     let content = html! {
         h1 { (texts::INBOX) }
-        (asked.said())
+        (asked.render_notice())
         @if page.shown.is_empty() { p { (texts::NOTHING_WAITS) } }
         (pages(&page))
         @for change in &page.shown {
-            @if ChangeLength::of(change).fits() { (whole(asked, change, &names)?) } @else { (too_long(asked, change, &names)) }
+            @if ChangeLength::of(change).fits() { (render_whole(asked, change, &names)?) } @else { (too_long(asked, change, &names)) }
         }
         (pages(&page))
         @for agent in page.waiting_agents() { (together(asked, &page, &agent, &names)) }
-        @if !grants.is_empty() { (granted(asked, &grants, &names)) }
+        @if !grants.is_empty() { (render_grants(asked, &grants, &names)) }
         @if !ended.is_empty() {
             section {
                 h2 { (texts::ENDED) }
@@ -62,7 +62,7 @@ fn ended_rows(ended: &[Change], names: &HashMap<String, String>) -> Markup {
 }
 
 /// Renders a change in full, with the buttons to decide on it.
-fn whole(
+fn render_whole(
     asked: &SignedInRequest<'_>,
     change: &Change,
     names: &HashMap<String, String>,
@@ -146,7 +146,7 @@ fn together(
     }
 }
 
-fn granted(
+fn render_grants(
     asked: &SignedInRequest<'_>,
     grants: &[Grant],
     names: &HashMap<String, String>,

@@ -5,7 +5,7 @@ use maud::html;
 use super::frame::{Tab, proof};
 use super::page_error::PageError;
 use super::parts::{name, time};
-use super::site::{PageResult, SignedInRequest, done};
+use super::site::{PageResult, SignedInRequest, redirect_with_notice};
 use super::texts;
 use gatewren_gate::owner_actions;
 
@@ -22,7 +22,7 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     };
     let content = html! {
         h1 { (texts::LOGINS) }
-        (asked.said())
+        (asked.render_notice())
         @for login in &logins {
             @let is_here = login.id == asked.session.login;
             form method="post" action="/owner/logins" class="card row" {
@@ -50,11 +50,11 @@ pub async fn end(asked: &SignedInRequest<'_>) -> PageResult {
     let owner = asked.owner_context();
     if asked.visit.field("everywhere").is_some() {
         owner_actions::sign_out_everywhere(&owner).await?;
-        return Ok(done("/owner/sign-in", "signed-out"));
+        return Ok(redirect_with_notice("/owner/sign-in", "signed-out"));
     }
     let id = asked.visit.field("id").unwrap_or_default();
     if owner_actions::sign_out(&owner, &id).await? {
-        Ok(done("/owner/logins", "signed-out"))
+        Ok(redirect_with_notice("/owner/logins", "signed-out"))
     } else {
         Err(PageError::Absent)
     }

@@ -22,11 +22,11 @@ impl OwnerSite {
     pub async fn answer(&self, visit: OwnerRequest) -> Response<ResponseBody> {
         let made = match asset::asset(&visit) {
             Some(asset) => Ok(asset),
-            None => self.made(&visit).await,
+            None => self.build_page(&visit).await,
         };
         let mut response = made.unwrap_or_else(|trouble| match trouble {
             PageError::SignedOut => sign_in::ask(&visit),
-            trouble => self.troubled(&visit, &trouble),
+            trouble => self.render_trouble(&visit, &trouble),
         });
         let time = self.live.read(|settings| settings.access.hsts);
         if let Some(value) = strict_transport(visit.host(), time) {
@@ -48,7 +48,7 @@ impl OwnerSite {
         page
     }
 
-    async fn made(&self, visit: &OwnerRequest) -> PageResult {
+    async fn build_page(&self, visit: &OwnerRequest) -> PageResult {
         let path = visit.path().strip_prefix("/owner").unwrap_or_default();
         let path: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let posts = *visit.method() == Method::POST;
@@ -97,7 +97,7 @@ impl OwnerSite {
         }
     }
 
-    fn troubled(&self, visit: &OwnerRequest, trouble: &PageError) -> Response<ResponseBody> {
+    fn render_trouble(&self, visit: &OwnerRequest, trouble: &PageError) -> Response<ResponseBody> {
         let content = html! {
             h1 { (texts::TROUBLE) }
             (parts::notice(trouble.words(), true))

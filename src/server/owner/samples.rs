@@ -64,14 +64,14 @@ struct Before {
 /// The ring buffer of samples, and the channel that announces each new one.
 pub struct Samples {
     hour: Mutex<SampleHistory>,
-    bell: watch::Sender<u64>,
+    taken: watch::Sender<u64>,
 }
 
 impl Default for Samples {
     fn default() -> Self {
         Self {
             hour: Mutex::default(),
-            bell: watch::Sender::new(0),
+            taken: watch::Sender::new(0),
         }
     }
 }
@@ -83,8 +83,8 @@ impl Samples {
     }
 
     /// Returns a receiver that is notified of each sample.
-    pub fn bell(&self) -> watch::Receiver<u64> {
-        self.bell.subscribe()
+    pub fn watch_samples(&self) -> watch::Receiver<u64> {
+        self.taken.subscribe()
     }
 
     /// Samples while it is polled. Values that cannot be read leave a gap.
@@ -106,7 +106,7 @@ impl Samples {
                 self.add_containers(usages, &mut before, passed);
             }
             before.at = Some(now);
-            self.bell.send_modify(|count| *count += 1);
+            self.taken.send_modify(|count| *count += 1);
         }
     }
 

@@ -4,7 +4,7 @@ use hyper::header::{HeaderValue, REFRESH, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use maud::{Markup, html};
 
-use super::frame::{OwnerPage, see};
+use super::frame::{OwnerPage, redirect};
 use super::page_error::PageError;
 use super::parts;
 use super::site::{OwnerSite, PageResult, SignedInRequest};
@@ -39,25 +39,25 @@ pub fn ask(visit: &OwnerRequest) -> Response<ResponseBody> {
     let then = form_urlencoded::Serializer::new(String::new())
         .append_pair("then", target)
         .finish();
-    see(&format!("/owner/sign-in?{then}"))
+    redirect(&format!("/owner/sign-in?{then}"))
 }
 
 /// Renders the sign-in page; redirects to the set-up page if no password is set.
 pub fn page(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
     if site.vault.owner().password()?.is_none() {
-        return Ok(see("/owner/set-up"));
+        return Ok(redirect("/owner/set-up"));
     }
     Ok(stranger_page(
         texts::SIGN_IN,
         StatusCode::OK,
-        sign_in_form(&then(visit.query("then")), None),
+        sign_in_form(&sanitize_target(visit.query("then")), None),
     ))
 }
 
 /// Checks the password and signs in.
 pub async fn sign_in(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
     let password = visit.secret_field("password").unwrap_or_default();
-    let then = then(visit.field("then"));
+    let then = sanitize_target(visit.field("then"));
     let attempt = PasswordAttempt {
         password: password.expose(),
         from: visit.from(),
@@ -65,7 +65,7 @@ pub async fn sign_in(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
     };
     match site.logins.sign_in_owner(attempt).await {
         Ok(cookies) => Ok(signed_in(site, &cookies, &then)),
-        Err(error) => Ok(refused(
+        Err(error) => Ok(render_error(
             error,
             sign_in_form(&then, Some(&error.to_string())),
             texts::SIGN_IN,
@@ -76,7 +76,7 @@ pub async fn sign_in(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
 /// Renders the form for the code and the first password.
 pub fn set_up_page(site: &OwnerSite) -> PageResult {
     if site.vault.owner().password()?.is_some() {
-        return Ok(see("/owner/sign-in"));
+        return Ok(redirect("/owner/sign-in"));
     }
     Ok(stranger_page(
         texts::SET_UP,
@@ -96,7 +96,7 @@ pub async fn set_up(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
     let (code, password) = (code.expose(), password.expose());
     match site.logins.set_up(code, password, visit.from()).await {
         Ok(cookies) => Ok(signed_in(site, &cookies, "/owner")),
-        Err(SetUpError::Login(error)) => Ok(refused(
+        Err(SetUpError::Login(error)) => Ok(render_error(
             error,
             set_up_form(Some(&error.to_string())),
             texts::SET_UP,
@@ -114,20 +114,20 @@ pub async fn sign_out(asked: &SignedInRequest<'_>) -> PageResult {
         let ended = asked.site.logins.sign_out(cookie).await;
         ended.map_err(|_| PageError::Unavailable)?;
     }
-    let mut response = see("/owner/sign-in");
+    let mut response = redirect("/owner/sign-in");
     clear_cookie(&mut response);
     Ok(response)
 }
 
 fn signed_in(site: &OwnerSite, cookies: &OwnerCookies, then: &str) -> Response<ResponseBody> {
-    let mut response = see(then);
+    let mut response = redirect(then);
     let most_s = site.logins.most().as_secs();
     set_cookie(&mut response, cookies.session.expose(), most_s);
     set_device_cookie(&mut response, cookies.device.expose());
     response
 }
 
-fn refused(error: LoginError, form: Markup, title: &str) -> Response<ResponseBody> {
+fn render_error(error: LoginError, form: Markup, title: &str) -> Response<ResponseBody> {
     let status = match error {
         LoginError::Wrong => StatusCode::UNAUTHORIZED,
         LoginError::Later(_) => StatusCode::TOO_MANY_REQUESTS,
@@ -143,7 +143,7 @@ fn refused(error: LoginError, form: Markup, title: &str) -> Response<ResponseBod
 }
 
 /// Restricts the target to our own pages: a path that begins with `//` or `\` would lead to another server.
-fn then(asked: Option<String>) -> String {
+fn sanitize_target(asked: Option<String>) -> String {
     let ours = |path: &String| {
         let ours = ["/owner", "/connect"];
         let known = ours.iter().any(|first| {
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn one_comes_back_to_a_page_of_ours_alone() {
-        let to = |path: &str| then(Some(path.to_owned()));
+        let to = |path: &str| sanitize_target(Some(path.to_owned()));
         for ours in [
             "/owner",
             "/owner/agents",
@@ -239,6 +239,6 @@ mod tests {
         ] {
             assert_eq!(to(other), "/owner", "{other}");
         }
-        assert_eq!(then(None), "/owner");
+        assert_eq!(sanitize_target(None), "/owner");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 use hyper::{Response, StatusCode};
 use maud::html;
 
-use super::frame::{OwnerPage, Tab, see};
+use super::frame::{OwnerPage, Tab, redirect};
 use super::page_error::PageError;
 use super::samples::Samples;
 use super::{parts, texts};
@@ -64,7 +64,7 @@ impl OwnerSite {
         let inbox = *self.vault.changes().bell().borrow();
         let agents = *self.vault.agents().changes().borrow();
         let state = *self.state.bell().borrow();
-        let samples = *self.samples.bell().borrow();
+        let samples = *self.samples.watch_samples().borrow();
         format!("{inbox}.{agents}.{state}.{samples}")
     }
 
@@ -119,14 +119,14 @@ impl SignedInRequest<'_> {
     }
 
     /// Renders the confirmation of the previous action, by its name in the query.
-    pub fn said(&self) -> maud::Markup {
-        let said = self.visit.query("said").unwrap_or_default();
-        let known = texts::SAID.iter().find(|(name, _)| *name == said);
-        html! { @if let Some((_, words)) = known { (parts::notice(words, false)) } }
+    pub fn render_notice(&self) -> maud::Markup {
+        let name = self.visit.query("said").unwrap_or_default();
+        let notice = texts::NOTICES.iter().find(|(known, _)| *known == name);
+        html! { @if let Some((_, words)) = notice { (parts::notice(words, false)) } }
     }
 }
 
-/// Redirects after an action; `said` names the confirmation to show.
-pub fn done(path: &str, said: &str) -> Response<ResponseBody> {
-    see(&format!("{path}?said={said}"))
+/// Redirects after an action; `name` is that of the confirmation to show.
+pub fn redirect_with_notice(path: &str, name: &str) -> Response<ResponseBody> {
+    redirect(&format!("{path}?said={name}"))
 }

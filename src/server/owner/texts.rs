@@ -121,7 +121,7 @@ pub const SPANS: [(&str, &str); 4] = [
 ];
 
 /// The confirmations of the previous action.
-pub const SAID: [(&str, &str); 10] = [
+pub const NOTICES: [(&str, &str); 10] = [
     (
         "not-as-shown",
         "Nothing was approved: the pending changes of this agent are not those that the page showed. These are pending now.",

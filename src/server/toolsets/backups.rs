@@ -263,9 +263,9 @@ async fn list(backups: Arc<Backups>, asked: List, cx: Cx) -> Result<Listed> {
     }
     let total = found.backups.len();
     let next = asked.offset.saturating_add(asked.limit.get());
-    let told = found.backups.into_iter().skip(asked.offset as usize);
+    let backups = found.backups.into_iter().skip(asked.offset as usize);
     Ok(Listed {
-        backups: told.take(asked.limit.get() as usize).collect(),
+        backups: backups.take(asked.limit.get() as usize).collect(),
         total,
         next_offset: ((next as usize) < total).then_some(next),
         truncated: found.truncated,

@@ -13,7 +13,7 @@ pub fn complete(views: &StateViews, viewer: &Viewer, asked: &Completion) -> Vec<
         "container" => names(&view, "packageData"),
         "unit" => names(&view, "units"),
         "change" => vec![view.revision().to_string()],
-        "pointer" => return below(&view, typed),
+        "pointer" => return complete_path(&view, typed),
         _ => Vec::new(),
     };
     let fits = |name: &String| name.to_lowercase().starts_with(&typed.to_lowercase());
@@ -32,7 +32,7 @@ fn keys(value: &Value) -> Vec<String> {
 }
 
 /// Returns paths one level below the typed one that begin with the typed text.
-fn below(view: &StateView, typed: &str) -> Vec<String> {
+fn complete_path(view: &StateView, typed: &str) -> Vec<String> {
     let (above, _) = typed.rsplit_once('/').unwrap_or_default();
     let Ok(place) = Pointer::from_uri_path(&format!("/public/{above}").replace("//", "/")) else {
         return Vec::new();

@@ -142,7 +142,7 @@ impl Searching<'_> {
             words.all(|word| title.contains(word.as_str()) || own.contains(word.as_str()))
         };
         match value {
-            _ if fits("") => self.hit(place, title, value),
+            _ if fits("") => self.add_hit(place, title, value),
             Value::Object(members) => {
                 for (name, value) in members {
                     place.push(name.clone());
@@ -157,12 +157,12 @@ impl Searching<'_> {
                     place.pop();
                 }
             }
-            leaf if fits(&leaf.to_string()) => self.hit(place, title, leaf),
+            leaf if fits(&leaf.to_string()) => self.add_hit(place, title, leaf),
             _ => {}
         }
     }
 
-    fn hit(&mut self, place: &[String], title: String, value: &Value) {
+    fn add_hit(&mut self, place: &[String], title: String, value: &Value) {
         if self.found.len() == self.limit {
             self.more = true;
             return;
@@ -172,7 +172,7 @@ impl Searching<'_> {
             other => other.to_string(),
         };
         self.found.push(Hit {
-            id: below(EVERYTHING, place),
+            id: uri_below(EVERYTHING, place),
             title,
             text: text.chars().take(EXCERPT).collect(),
         });
@@ -180,7 +180,7 @@ impl Searching<'_> {
 }
 
 /// Returns the URI of a path below another: a JSON Pointer (RFC 6901, section 6), with the escapes of URIs.
-fn below(uri: &str, place: &[String]) -> String {
+fn uri_below(uri: &str, place: &[String]) -> String {
     let mut uri = uri.to_owned();
     for name in place {
         uri.push('/');
@@ -236,7 +236,7 @@ async fn read(library: Arc<ResourceLibrary>, Read { id, offset }: Read, cx: Cx) 
         // A pointer has other escapes than a URI.
         let names = id.split('/').skip(1);
         let names = names.map(|name| name.replace("~1", "/").replace("~0", "~"));
-        below("gatewren://", &names.collect::<Vec<_>>())
+        uri_below("gatewren://", &names.collect::<Vec<_>>())
     } else {
         id
     };
@@ -245,11 +245,11 @@ async fn read(library: Arc<ResourceLibrary>, Read { id, offset }: Read, cx: Cx) 
         let shown: String = id.chars().take(EXCERPT).collect();
         ToolError::new(format!("Path not found: {shown}")).hint("search finds what exists.")
     })?;
-    Ok(shown(&id, contents, offset)?)
+    Ok(entry_answer(&id, contents, offset)?)
 }
 
 /// Returns an entry, with resources that it is a part of.
-fn shown(
+fn entry_answer(
     id: &str,
     mut contents: ResourceContents,
     offset: u64,
@@ -302,7 +302,7 @@ fn entry(id: &str, contents: &ResourceContents, offset: u64) -> Entry {
                 _ => Vec::new(),
             };
             entry.value = Some(json!(format!("[{} bytes]", text.len())));
-            let parts = names.into_iter().map(|name| below(&entry.id, &[name]));
+            let parts = names.into_iter().map(|name| uri_below(&entry.id, &[name]));
             let page = Page::of(parts, offset, MAX_PARTS);
             entry.parts = page.items;
             (entry.truncated, entry.next_offset) = (page.truncated, page.next_offset);
@@ -315,7 +315,7 @@ fn entry(id: &str, contents: &ResourceContents, offset: u64) -> Entry {
 mod tests {
     use super::*;
 
-    fn found(query: &str, limit: usize) -> (Vec<String>, bool) {
+    fn run_search(query: &str, limit: usize) -> (Vec<String>, bool) {
         let document = json!({
             "packageData": {
                 "jellyfin": { "status": "running", "addresses": ["10.0.3.7"] },
@@ -349,16 +349,16 @@ mod tests {
             ("sda", &["/serverInfo/disks/0/name"]),
             ("jellyfin stopped", &[]),
         ] {
-            assert_eq!(found(query, 20).0, expected, "{query}");
+            assert_eq!(run_search(query, 20).0, expected, "{query}");
         }
-        assert_eq!(found("status", 1).0.len(), 1);
-        assert!(found("status", 1).1 && !found("status", 2).1);
+        assert_eq!(run_search("status", 1).0.len(), 1);
+        assert!(run_search("status", 1).1 && !run_search("status", 2).1);
         assert!(words(" ").is_err() && words(&"x ".repeat(17)).is_err());
     }
 
     #[test]
     fn a_place_is_a_uri_that_leads_there() {
-        let uri = below(EVERYTHING, &["ä b".to_owned(), "~/%".to_owned()]);
+        let uri = uri_below(EVERYTHING, &["ä b".to_owned(), "~/%".to_owned()]);
         assert_eq!(uri, "gatewren:///public/%C3%A4%20b/~0~1%25");
         let pointer =
             gatewren_store::state::Pointer::from_uri_path(&uri["gatewren://".len()..]).unwrap();
@@ -403,10 +403,10 @@ mod tests {
         }
         assert_eq!(read, 20_000);
         let link = |answer: &Answer| json!(answer.content).to_string().contains("resource_link");
-        assert!(link(&shown("u", contents.clone(), 0).unwrap()));
+        assert!(link(&entry_answer("u", contents.clone(), 0).unwrap()));
         contents.text = None;
         contents.blob = Some("AAAA".to_owned());
-        let bytes = shown("u", contents, u64::MAX).unwrap();
+        let bytes = entry_answer("u", contents, u64::MAX).unwrap();
         assert!(!link(&bytes) && json!(bytes.content).to_string().contains("AAAA"));
     }
 }

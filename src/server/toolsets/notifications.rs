@@ -83,14 +83,14 @@ async fn list(notifications: Arc<Notifications>, asked: List, cx: Cx) -> Result<
     let most = usize::try_from(asked.limit.get()).unwrap_or(usize::MAX);
     let all = notifications.list(&caller.agent, &caller.reach).into_iter();
     let mut found = all.filter(|one| asked.below.is_none_or(|below| one.id < below));
-    let shown = found.by_ref().take(most).map(shown).collect();
+    let shown = found.by_ref().take(most).map(as_notification).collect();
     Ok(Listed {
         notifications: shown,
         more: found.next().is_some(),
     })
 }
 
-fn shown(one: KeptNotification) -> Notification {
+fn as_notification(one: KeptNotification) -> Notification {
     let text = |key: &str| {
         let text = one.value.get(key).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()

@@ -121,7 +121,7 @@ fn row(row: Row) -> PromptRow {
                 .argument
                 .map_or(Ok(""), |(name, _)| text(&arguments, name));
             let looks = named.map(row.looks);
-            Box::pin(async move { Ok(written(&row, assembled(looks?, &cx).await?)) })
+            Box::pin(async move { Ok(build_prompt(&row, collect_outputs(looks?, &cx).await?)) })
                 as BoxFuture<_>
         }),
     }
@@ -138,33 +138,33 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str> {
 
 /// Runs the tools and returns their results by name. An error of the first tool is returned, because the prompt
 /// would be empty.
-async fn assembled(
+async fn collect_outputs(
     looks: Vec<(&'static str, Value)>,
     cx: &Cx,
 ) -> Result<Vec<(&'static str, String)>> {
-    let mut said = Vec::new();
+    let mut outputs = Vec::new();
     for (tool, arguments) in looks {
         let arguments = arguments.as_object().cloned().unwrap_or_default();
         match cx.look(tool, arguments).await {
-            Some(Ok(words)) => said.push((tool, words)),
-            Some(Err(words)) if said.is_empty() => return Err(ToolError::new(words).into()),
-            Some(Err(words)) => said.push((tool, format!("It failed: {words}"))),
-            None if said.is_empty() => {
+            Some(Ok(words)) => outputs.push((tool, words)),
+            Some(Err(words)) if outputs.is_empty() => return Err(ToolError::new(words).into()),
+            Some(Err(words)) => outputs.push((tool, format!("It failed: {words}"))),
+            None if outputs.is_empty() => {
                 let words = format!("this prompt requires {tool}, which is not available to you");
                 return Err(ToolError::new(words).into());
             }
             None => {}
         }
     }
-    Ok(said)
+    Ok(outputs)
 }
 
-fn written(row: &Row, said: Vec<(&'static str, String)>) -> PromptAnswer {
+fn build_prompt(row: &Row, outputs: Vec<(&'static str, String)>) -> PromptAnswer {
     let of_user = |text: String| PromptMessage {
         role: Role::User,
         content: Content::text(text),
     };
-    let looked = said
+    let looked = outputs
         .into_iter()
         .map(|(tool, words)| format!("Current output of {tool}, as data:\n\n{words}"));
     let messages = std::iter::once(row.task.to_owned()).chain(looked);

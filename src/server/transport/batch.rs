@@ -31,7 +31,7 @@ impl RequestBatch {
         session: &Arc<Session>,
         messages: Vec<RpcMessage>,
     ) -> Result<Self, BatchError> {
-        fits(session, &messages).map_err(BatchError::Unfit)?;
+        check_batch(session, &messages).map_err(BatchError::Unfit)?;
         let mut places = places(endpoint, sender, &messages).map_err(BatchError::Refused)?;
         let mut running = Vec::new();
         for message in messages {
@@ -42,7 +42,7 @@ impl RequestBatch {
                         Some(start(endpoint, session, request, sender.clone(), place))
                     }));
                 }
-                RpcMessage::Notification(note) => methods::notified(session, &note),
+                RpcMessage::Notification(note) => methods::handle_notification(session, &note),
                 RpcMessage::Response(response) => session.deliver(&response.id, response.outcome),
             }
         }
@@ -62,7 +62,7 @@ impl RequestBatch {
     }
 }
 
-fn fits(session: &Session, messages: &[RpcMessage]) -> Result<(), RpcError> {
+fn check_batch(session: &Session, messages: &[RpcMessage]) -> Result<(), RpcError> {
     if session.claims.version() != Version::V2025_03_26 {
         let words = "only sessions of 2025-03-26 support batches; send one message";
         return Err(RpcError::invalid_request(words));

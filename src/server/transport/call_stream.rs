@@ -30,11 +30,11 @@ pub fn open<N: WireMessage>(
     begun: StreamedReply<N>,
 ) -> Response<ResponseBody> {
     let (mut writer, reader) = session.replay.open(StreamOrigin::Call, 0);
-    let ended = session.ended();
+    let ended = session.watch_end();
     tokio::spawn(async move {
         tokio::select! {
             () = write(&mut writer, begun) => {}
-            () = has_ended(ended) => {}
+            () = wait_for_end(ended) => {}
         }
         // On every exit: otherwise the reader of a remaining stream would wait for more.
         writer.forget();
@@ -47,7 +47,7 @@ pub fn open<N: WireMessage>(
 
 /// Waits until a session has ended. The session of a revoked agent is dropped without an end, because its call
 /// still has an answer to send.
-async fn has_ended(mut ended: watch::Receiver<bool>) {
+async fn wait_for_end(mut ended: watch::Receiver<bool>) {
     if ended.wait_for(|ended| *ended).await.is_err() {
         std::future::pending::<()>().await;
     }

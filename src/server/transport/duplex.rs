@@ -14,7 +14,7 @@ use super::endpoint::Endpoint;
 use super::handshake::InitializeRequest;
 use super::in_flight::{CallInFlight, InFlight};
 use super::keepalive::ProgressKeepAlive;
-use super::relay::{ClientLine, ReplyRelay, farewell, hear};
+use super::relay::{ClientLine, ReplyRelay, farewell, forward_events};
 use super::sessions::session::Session;
 use super::sessions::session_token::SessionClaims;
 use super::{methods, running, stateless, wire};
@@ -66,7 +66,7 @@ pub struct DuplexConnection {
     under_way: InFlight,
     /// Set by `initialize`.
     session: Option<Arc<Session>>,
-    hears: bool,
+    is_initialized: bool,
     leaving: Arc<AtomicBool>,
     calls: JoinSet<()>,
     streams: JoinSet<()>,
@@ -88,7 +88,7 @@ impl DuplexConnection {
             lines,
             under_way: InFlight::new(MAX_UNDER_WAY),
             session: None,
-            hears: false,
+            is_initialized: false,
             leaving: Arc::default(),
             calls: JoinSet::new(),
             streams: JoinSet::new(),
@@ -104,7 +104,7 @@ impl DuplexConnection {
             self.sender.clone(),
             self.lines.clone(),
         );
-        let mut over = pin!(over(&endpoint, &sender, &lines));
+        let mut over = pin!(wait_for_disconnect(&endpoint, &sender, &lines));
         let ended = loop {
             let arrival = tokio::select! {
                 biased;
@@ -130,14 +130,14 @@ impl DuplexConnection {
         if ended != DisconnectReason::Unheard {
             tokio::select! {
                 () = lines.closed() => {}
-                _ = tokio::time::timeout(GRACE, self.ended(ended)) => {}
+                _ = tokio::time::timeout(GRACE, self.wait_for_calls(ended)) => {}
             }
         }
         ended
     }
 
     /// Waits for the calls in progress, and also for the streams if the server ends them.
-    async fn ended(&mut self, why: DisconnectReason) {
+    async fn wait_for_calls(&mut self, why: DisconnectReason) {
         while self.calls.join_next().await.is_some() {}
         while why != DisconnectReason::Finished && self.streams.join_next().await.is_some() {}
     }
@@ -158,11 +158,11 @@ impl DuplexConnection {
             }
             ClientInput::Whole(RpcBody::Single(RpcMessage::Request(request))) => {
                 let id = request.id.clone();
-                let said = self.request(request).await;
-                said.unwrap_or_else(|error| Some(wire::error(Some(&id), &error)))
+                let answer = self.request(request).await;
+                answer.unwrap_or_else(|error| Some(wire::error(Some(&id), &error)))
             }
             ClientInput::Whole(RpcBody::Single(RpcMessage::Notification(note))) => {
-                self.notified(&note);
+                self.handle_notification(&note);
                 None
             }
             ClientInput::Whole(RpcBody::Single(RpcMessage::Response(response))) => {
@@ -201,11 +201,11 @@ impl DuplexConnection {
         }
         let hello = InitializeRequest::read(request)?;
         let agent = self.sender.who.agent_id().as_str();
-        let claims = SessionClaims::new(agent, hello.version, &hello.declared());
+        let claims = SessionClaims::new(agent, hello.version, &hello.declared_capabilities());
         self.session = Some(Session::of_connection(claims));
         let engine = self.endpoint.engine();
-        let told = instructions(&engine.catalog, &self.sender.who);
-        let result = hello.answer(engine, told);
+        let instructions = instructions(&engine.catalog, &self.sender.who);
+        let result = hello.answer(engine, instructions);
         Ok(wire::answer(Some(&request.id), Ok(&result)))
     }
 
@@ -220,7 +220,7 @@ impl DuplexConnection {
         let place = self
             .endpoint
             .call(&self.sender, &request.method, &request.params);
-        let place = place.map_err(refused)?;
+        let place = place.map_err(refusal_error)?;
         let held = self.under_way.begin(&request.id).ok_or_else(in_use)?;
         // A malformed token is refused together with its call.
         let token = progress_token(&request.params).unwrap_or_default();
@@ -248,19 +248,19 @@ impl DuplexConnection {
         if call.method == stateless::LISTEN {
             let id = call.id.clone();
             let subscribed = stateless::subscribe(&self.endpoint, call);
-            let (answering, place) = subscribed.map_err(refused)?;
+            let (answering, place) = subscribed.map_err(refusal_error)?;
             // A refused subscription ends without having begun.
             let farewell = answering.notes.is_some().then(|| farewell(&id));
             let relay = ReplyRelay {
                 farewell,
                 ..self.relay(held, ProgressKeepAlive::silent())
             };
-            self.streams.spawn(holding(place, relay.run(answering)));
+            self.streams.spawn(hold_while(place, relay.run(answering)));
         } else {
             let started = stateless::start(&self.endpoint, call);
-            let (answering, place) = started.map_err(refused)?;
+            let (answering, place) = started.map_err(refusal_error)?;
             let relayed = self.relay(held, pulse).run(answering);
-            self.calls.spawn(holding(place, relayed));
+            self.calls.spawn(hold_while(place, relayed));
         }
         Ok(())
     }
@@ -286,7 +286,7 @@ impl DuplexConnection {
         let batch = match RequestBatch::start(&self.endpoint, &self.sender, session, batch) {
             Ok(batch) => batch,
             Err(BatchError::Unfit(error)) => return Err(error),
-            Err(BatchError::Refused(refusal)) => return Err(refused(refusal)),
+            Err(BatchError::Refused(refusal)) => return Err(refusal_error(refusal)),
         };
         let lines = self.lines.clone();
         self.calls.spawn(async move {
@@ -297,24 +297,24 @@ impl DuplexConnection {
         Ok(())
     }
 
-    fn notified(&mut self, note: &IncomingNotification) {
+    fn handle_notification(&mut self, note: &IncomingNotification) {
         if let Some(id) = methods::cancels(note) {
             self.under_way.cancel(&id);
         }
         let Some(session) = &self.session else { return };
-        methods::notified(session, note);
-        if note.method == "notifications/initialized" && !self.hears {
-            self.hears = true;
-            self.hear(session.clone());
+        methods::handle_notification(session, note);
+        if note.method == "notifications/initialized" && !self.is_initialized {
+            self.is_initialized = true;
+            self.start_listening(session.clone());
         }
     }
 
     /// Sends the session's notifications on the same connection.
-    fn hear(&mut self, session: Arc<Session>) {
+    fn start_listening(&mut self, session: Arc<Session>) {
         let engine = self.endpoint.engine();
         let listener = session.listen(engine, &self.sender);
         let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
-        let heard = hear(session, listener, self.lines.clone());
+        let heard = forward_events(session, listener, self.lines.clone());
         self.streams.spawn(async move {
             tokio::select! {
                 () = heard => {}
@@ -333,7 +333,7 @@ impl Drop for DuplexConnection {
 }
 
 /// Waits until the connection can no longer be served.
-async fn over(
+async fn wait_for_disconnect(
     endpoint: &Endpoint,
     sender: &CallContext,
     lines: &mpsc::Sender<ClientLine>,
@@ -347,7 +347,7 @@ async fn over(
 }
 
 /// Holds a value while a future runs.
-async fn holding(held: impl Send, run: impl Future<Output = ()>) {
+async fn hold_while(held: impl Send, run: impl Future<Output = ()>) {
     run.await;
     drop(held);
 }
@@ -357,7 +357,7 @@ fn in_use() -> RpcError {
 }
 
 /// There are no HTTP statuses here, so the error alone contains the reason.
-pub fn refused(refusal: Refusal) -> RpcError {
+pub fn refusal_error(refusal: Refusal) -> RpcError {
     let mut data = json!({ "error": refusal.error });
     if let (Some(after), Some(data)) = (refusal.retry_after_s, data.as_object_mut()) {
         data.insert("retryAfterSeconds".into(), json!(after));

@@ -26,7 +26,7 @@ impl<'a> InitializeRequest<'a> {
     }
 
     /// The capabilities that the client declares.
-    pub fn declared(&self) -> Map<String, Value> {
+    pub fn declared_capabilities(&self) -> Map<String, Value> {
         let declared = self.params.get("capabilities").and_then(Value::as_object);
         declared.cloned().unwrap_or_default()
     }

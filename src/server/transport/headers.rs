@@ -29,7 +29,10 @@ pub fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>,
 }
 
 /// The arguments that a request repeats as `Mcp-Param-*` headers: those that the called tool's schema marks.
-pub fn repeated<'a>(engine: &'a Engine, request: &RpcRequest) -> &'a [(String, Vec<String>)] {
+pub fn repeated_arguments<'a>(
+    engine: &'a Engine,
+    request: &RpcRequest,
+) -> &'a [(String, Vec<String>)] {
     let calls = request.method == "tools/call";
     let name = request.params.get("name").and_then(Value::as_str);
     let tool = name
@@ -49,7 +52,7 @@ pub fn check(
         return Err(mismatch("Mcp-Method", "method", method.is_some()));
     }
     if let Some((field, expected)) = name_of(request) {
-        let given = decoded(headers, "mcp-name")?;
+        let given = decode_header(headers, "mcp-name")?;
         if given.as_deref() != expected {
             return Err(mismatch("Mcp-Name", field, given.is_some()));
         }
@@ -84,7 +87,7 @@ fn check_arguments(
             continue;
         };
         let header = format!("mcp-param-{}", suffix.to_ascii_lowercase());
-        let given = decoded(headers, &header)?;
+        let given = decode_header(headers, &header)?;
         if !given
             .as_deref()
             .is_some_and(|text| matches_argument(text, argument))
@@ -95,7 +98,7 @@ fn check_arguments(
     Ok(())
 }
 
-fn decoded<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<Cow<'a, str>>, RpcError> {
+fn decode_header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<Cow<'a, str>>, RpcError> {
     let Some(raw) = single(headers, name)? else {
         return Ok(None);
     };

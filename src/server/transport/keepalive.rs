@@ -42,7 +42,7 @@ impl ProgressKeepAlive {
     }
 
     /// Waits until the next report is due.
-    pub async fn due(&mut self) {
+    pub async fn wait_until_due(&mut self) {
         match &mut self.beats {
             Some(beats) => drop(beats.tick().await),
             None => std::future::pending().await,
@@ -95,7 +95,7 @@ mod tests {
         let mut pulse = ProgressKeepAlive::new(Some(json!("t")), Duration::from_secs(2));
         let mut last = 0.0;
         for _ in 0..100 {
-            pulse.due().await;
+            pulse.wait_until_due().await;
             let now = progress(&pulse.beat().unwrap());
             assert!(now > last);
             last = now;
@@ -116,7 +116,11 @@ mod tests {
         assert!(own.lets_pass(&report(1.0)));
         for mut pulse in [none, off, own] {
             let hour = Duration::from_hours(1);
-            assert!(tokio::time::timeout(hour, pulse.due()).await.is_err());
+            assert!(
+                tokio::time::timeout(hour, pulse.wait_until_due())
+                    .await
+                    .is_err()
+            );
         }
     }
 }

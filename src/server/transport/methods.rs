@@ -47,7 +47,7 @@ pub async fn answer(
         "resources/unsubscribe" => {
             let uri = uri(request)?;
             session.interests.remove(uri);
-            endpoint.sessions().unsubscribed(session, uri).await;
+            endpoint.sessions().note_unsubscribed(session, uri).await;
         }
         other => return Err(RpcError::method_not_found(other)),
     }
@@ -72,7 +72,7 @@ async fn subscribe(
     let since = engine.since(sender, uri);
     session.interests.add(uri, since)?;
     let sessions = endpoint.sessions();
-    sessions.subscribed(session, uri, since.number()).await;
+    sessions.note_subscribed(session, uri, since.number()).await;
     Ok(())
 }
 
@@ -87,7 +87,7 @@ fn uri(request: &RpcRequest) -> Result<&str, RpcError> {
 }
 
 /// Handles a notification; unknown ones are accepted and ignored.
-pub fn notified(session: &Session, note: &IncomingNotification) {
+pub fn handle_notification(session: &Session, note: &IncomingNotification) {
     if let Some(id) = cancels(note) {
         session.cancel(&id);
     }

@@ -69,7 +69,7 @@ impl ReplyRelay {
                         return;
                     }
                 }
-                () = self.pulse.due() => {
+                () = self.pulse.wait_until_due() => {
                     if let Some(beat) = self.pulse.beat().filter(|_| !self.is_leaving()) {
                         let _ = self.lines.send(line(beat)).await;
                     }
@@ -109,7 +109,11 @@ pub fn farewell(id: &RequestId) -> Notification {
 }
 
 /// Sends a session's notifications until the server stops or the client disconnects.
-pub async fn hear(session: Arc<Session>, mut listener: Listener, lines: mpsc::Sender<ClientLine>) {
+pub async fn forward_events(
+    session: Arc<Session>,
+    mut listener: Listener,
+    lines: mpsc::Sender<ClientLine>,
+) {
     while let Some(event) = listener.next().await {
         if !session.wants(&event) {
             continue;

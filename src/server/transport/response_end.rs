@@ -53,7 +53,7 @@ impl ResponseEnd {
             },
             Ok(CallOutcome::Listed(list)) => Self {
                 status: StatusCode::OK,
-                body: wire::listed(id, &list, Version::V2026_07_28).into(),
+                body: wire::list_answer(id, &list, Version::V2026_07_28).into(),
             },
             Ok(CallOutcome::Ask(question, sealed)) => {
                 let mut result = question.to_result(sealed);

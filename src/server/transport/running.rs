@@ -66,7 +66,7 @@ pub fn start(
     let id = request.id.clone();
     let Some(in_flight) = session.begin(&id) else {
         let error = RpcError::invalid_request("this id is in use, or too many calls are running");
-        return ended(wire::error(Some(&id), &error));
+        return finished_reply(wire::error(Some(&id), &error));
     };
     let who = sender.who.clone();
     let running = Running {
@@ -101,7 +101,7 @@ pub fn start(
     }
 }
 
-fn ended(body: Vec<u8>) -> PendingReply<ClientMessage> {
+fn finished_reply(body: Vec<u8>) -> PendingReply<ClientMessage> {
     let end = ResponseEnd {
         status: StatusCode::OK,
         body: body.into(),
@@ -161,7 +161,9 @@ impl Running {
                 CallOutcome::Read(result) => {
                     return Ok(result.answer(id, version, self.signature()));
                 }
-                CallOutcome::Listed(list) => return Ok(wire::listed(id, &list, version).into()),
+                CallOutcome::Listed(list) => {
+                    return Ok(wire::list_answer(id, &list, version).into());
+                }
                 CallOutcome::Ask(..) if !self.context.hears_notes => {
                     return Err(RpcError::invalid_request(UNREACHABLE));
                 }

@@ -9,7 +9,7 @@ use super::batch::{BatchError, RequestBatch};
 use super::endpoint::{Endpoint, refuse, sender};
 use super::handshake::InitializeRequest;
 use super::keepalive::ProgressKeepAlive;
-use super::methods::notified;
+use super::methods::handle_notification;
 use super::response_future::RequestAnswer;
 use super::running::{at_once, start};
 use super::sessions::lookup::{SESSION, check_version, find};
@@ -44,7 +44,7 @@ pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: RpcMessage
     match message {
         RpcMessage::Request(request) => serve(endpoint, admitted, &session, request),
         RpcMessage::Notification(note) => {
-            notified(&session, &note);
+            handle_notification(&session, &note);
             empty(StatusCode::ACCEPTED).into()
         }
         RpcMessage::Response(response) => {
@@ -106,7 +106,7 @@ async fn begin(
         Err(error) => return json_response(StatusCode::OK, wire::error(Some(&request.id), &error)),
     };
     let agent = sender.who.agent_id().as_str();
-    let declared = hello.declared();
+    let declared = hello.declared_capabilities();
     let created = endpoint.sessions().create(agent, hello.version, &declared);
     let Ok(session) = created.await else {
         let words = "the session limit of this agent or of the server is reached; end a session and try again";

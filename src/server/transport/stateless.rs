@@ -57,7 +57,7 @@ fn check(
             "the header MCP-Protocol-Version is missing",
         ));
     }
-    let repeated = headers::repeated(endpoint.engine(), request);
+    let repeated = headers::repeated_arguments(endpoint.engine(), request);
     headers::check(headers, request, repeated)?;
     if endpoint.engine().serves(&request.method) {
         Ok(meta)
@@ -79,11 +79,11 @@ fn agree(header: Option<&str>, claim: Option<&str>) -> Result<(), RpcError> {
 /// Reads a request's `_meta`; the version must be a supported one.
 pub fn read_meta(request: &RpcRequest) -> Result<RequestMeta, RpcError> {
     let (version, meta) = RequestMeta::read(&request.params)?;
-    served(version)?;
+    check_version(version)?;
     Ok(meta)
 }
 
-fn served(version: &str) -> Result<(), RpcError> {
+fn check_version(version: &str) -> Result<(), RpcError> {
     if MODERN_VERSIONS.contains(&version) {
         return Ok(());
     }
@@ -98,7 +98,7 @@ fn check_notification(admitted: &Admitted, note: &IncomingNotification) -> Resul
     let version = headers::single(headers, headers::VERSION)?;
     let claim = RequestMeta::claim(&note.params).and_then(Value::as_str);
     agree(version, claim)?;
-    version.or(claim).map_or(Ok(()), served)?;
+    version.or(claim).map_or(Ok(()), check_version)?;
     match headers::single(headers, "mcp-method")? {
         Some(method) if method != note.method => Err(RpcError::header_mismatch(
             "the header Mcp-Method differs from the body's method",

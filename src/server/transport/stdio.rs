@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
-use super::duplex::{ClientInput, DisconnectReason, DuplexConnection, refused};
+use super::duplex::{ClientInput, DisconnectReason, DuplexConnection, refusal_error};
 use super::endpoint::Endpoint;
 use super::relay::ClientLine;
 use crate::dispatch::CallContext;
@@ -50,7 +50,7 @@ async fn read_all(
         let arrival = match lines.next().await {
             Ok(Some(Ok(line))) if line.trim_ascii().is_empty() => continue,
             Ok(Some(Ok(line))) => match read(&line) {
-                Ok(messages) => charged(&endpoint, &caller, messages),
+                Ok(messages) => charge_message(&endpoint, &caller, messages),
                 Err((id, error)) => ClientInput::Broken(id, error),
             },
             Ok(Some(Err(_))) => {
@@ -66,7 +66,7 @@ async fn read_all(
 }
 
 /// Charges the agent for messages that need an answer; others may be what an answer waits for.
-fn charged(endpoint: &Endpoint, caller: &CallContext, messages: RpcBody) -> ClientInput {
+fn charge_message(endpoint: &Endpoint, caller: &CallContext, messages: RpcBody) -> ClientInput {
     let id = match &messages {
         RpcBody::Single(RpcMessage::Request(request)) => Some(request.id.clone()),
         RpcBody::Single(_) => return ClientInput::Whole(messages),
@@ -78,7 +78,7 @@ fn charged(endpoint: &Endpoint, caller: &CallContext, messages: RpcBody) -> Clie
     };
     match endpoint.guard().charge_agent(&who) {
         Ok(()) => ClientInput::Whole(messages),
-        Err(refusal) => ClientInput::Broken(id, refused(refusal)),
+        Err(refusal) => ClientInput::Broken(id, refusal_error(refusal)),
     }
 }
 

@@ -133,7 +133,7 @@ pub async fn decide<N: WireMessage>(
     pulse: ProgressKeepAlive,
 ) -> ResponseForm<N> {
     if !accepts.events {
-        return ResponseForm::Whole(whole(answering).await);
+        return ResponseForm::Whole(respond_whole(answering).await);
     }
     let mut first = None;
     let mut hangs_up = false;
@@ -141,9 +141,9 @@ pub async fn decide<N: WireMessage>(
         tokio::select! {
             biased;
             Some(note) = next(&mut answering.notes) => first = Some(note),
-            () = asked(answering.hang_up.as_deref()) => hangs_up = true,
+            () = wait_for_hang_up(answering.hang_up.as_deref()) => hangs_up = true,
             end = &mut answering.end => match last_note(&mut answering.notes) {
-                None => return ResponseForm::Whole(finished(end)),
+                None => return ResponseForm::Whole(end_response(end)),
                 // The call sent a message and ended at the same time.
                 Some(note) => {
                     first = Some(note);
@@ -162,17 +162,17 @@ pub async fn decide<N: WireMessage>(
 }
 
 /// For a client that accepts no stream: messages before the end are dropped.
-async fn whole<N: WireMessage>(mut answering: PendingReply<N>) -> Response<ResponseBody> {
+async fn respond_whole<N: WireMessage>(mut answering: PendingReply<N>) -> Response<ResponseBody> {
     loop {
         tokio::select! {
             biased;
             Some(_) = next(&mut answering.notes) => {}
-            end = &mut answering.end => return finished(end),
+            end = &mut answering.end => return end_response(end),
         }
     }
 }
 
-fn finished(end: Option<ResponseEnd>) -> Response<ResponseBody> {
+fn end_response(end: Option<ResponseEnd>) -> Response<ResponseBody> {
     match end {
         Some(ResponseEnd { status, body }) => match body {
             MessageBytes::One(bytes) => json(status, bytes),
@@ -193,7 +193,7 @@ fn last_note<N>(notes: &mut Option<mpsc::Receiver<N>>) -> Option<N> {
     notes.as_mut().and_then(|receiver| receiver.try_recv().ok())
 }
 
-async fn asked(hang_up: Option<&Notify>) {
+async fn wait_for_hang_up(hang_up: Option<&Notify>) {
     match hang_up {
         Some(hang_up) => hang_up.notified().await,
         None => std::future::pending().await,
@@ -265,9 +265,9 @@ pub async fn pump<N: WireMessage>(
                     out.say(note.write()).await?;
                 }
             }
-            () = asked(answering.hang_up.as_deref()) => out.hang_up(),
+            () = wait_for_hang_up(answering.hang_up.as_deref()) => out.hang_up(),
             end = &mut answering.end => break end,
-            () = pulse.due() => {
+            () = pulse.wait_until_due() => {
                 // A client that reconnects later does not need old keep-alives.
                 if out.is_heard() && let Some(beat) = pulse.beat() {
                     out.say(beat).await?;

@@ -58,7 +58,7 @@ pub fn answer(id: Option<&RequestId>, outcome: Result<&Value, &RpcError>) -> Vec
 }
 
 /// Serializes an answer with a list, in the shape of a revision.
-pub fn listed(id: &RequestId, list: &Listing, version: Version) -> Vec<u8> {
+pub fn list_answer(id: &RequestId, list: &Listing, version: Version) -> Vec<u8> {
     let text = list.text(version);
     RpcResponse::write_into(text.get().len() + 256, Some(id), Ok(text))
 }

@@ -137,7 +137,7 @@ fn decide(tool: &Tool, closed: Option<(OutcomeRecorder, Confirmation)>) -> Confi
     match reply {
         Confirmation::Accepted(permit) => ConfirmationRound::Run(Verdict::Confirmed(permit)),
         Confirmation::Late => ConfirmationRound::End(refuse(not_open(tool))),
-        no => ConfirmationRound::End(refuse(declined(tool, &no))),
+        no => ConfirmationRound::End(refuse(declined_error(tool, &no))),
     }
 }
 
@@ -145,7 +145,7 @@ fn refuse(error: ToolError) -> CallOutcome {
     CallOutcome::Called(Answer::from(error).into_result())
 }
 
-fn declined(tool: &Tool, reply: &Confirmation) -> ToolError {
+fn declined_error(tool: &Tool, reply: &Confirmation) -> ToolError {
     let name = tool.name();
     let how = match reply {
         Confirmation::Dismissed => "closed the question without an answer",
@@ -259,7 +259,7 @@ mod tests {
         }
 
         /// Returns the sealed state that accompanies the question about this call.
-        async fn asked(&self) -> String {
+        async fn ask_question(&self) -> String {
             let call = json!({ "name": "stop", "arguments": { "name": "x" } });
             match self.call(call).await {
                 CallOutcome::Ask(_, Some(sealed)) => sealed,
@@ -267,7 +267,7 @@ mod tests {
             }
         }
 
-        async fn agreed(&self, state: &str) -> Value {
+        async fn confirm_question(&self, state: &str) -> Value {
             let yes = json!({ "action": "accept", "content": { "run": true } });
             let call = json!({
                 "name": "stop", "arguments": { "name": "x" },
@@ -283,22 +283,26 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nothing_runs_before_the_yes_and_nothing_after_five_minutes() {
         let fixture = fixture();
-        let state = fixture.asked().await;
+        let state = fixture.ask_question().await;
         assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
-        assert_eq!(fixture.agreed(&state).await["isError"], false);
+        assert_eq!(fixture.confirm_question(&state).await["isError"], false);
         assert_eq!(fixture.runs.load(Ordering::SeqCst), 1);
-        assert_eq!(fixture.agreed(&state).await["isError"], true, "it was used");
+        assert_eq!(
+            fixture.confirm_question(&state).await["isError"],
+            true,
+            "it was used"
+        );
 
-        let state = fixture.asked().await;
+        let state = fixture.ask_question().await;
         sleep(PATIENCE + Duration::from_secs(1)).await;
-        assert_eq!(fixture.agreed(&state).await["isError"], true);
+        assert_eq!(fixture.confirm_question(&state).await["isError"], true);
         assert_eq!(fixture.runs.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
     async fn a_question_does_not_keep_the_server_from_its_end() {
         let fixture = fixture();
-        fixture.asked().await;
+        fixture.ask_question().await;
         fixture.engine.idle().await;
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::task::{Id as TaskId, JoinSet};
 
 use super::inbox::Inbox;
-use super::precondition::{moved, rests_on};
+use super::precondition::{find_touched_revision, rests_on};
 use crate::dispatch::call::{Call, CallContext, ToolRequest};
 use crate::dispatch::elicitation::surroundings;
 use crate::dispatch::engine::Engine;
@@ -91,7 +91,7 @@ impl Executor {
                 _ = stop.wait_for(|stop| *stop) => break,
                 _ = changes.changed() => {}
                 _ = agents.changed() => {}
-                Some(ended) = self.running.join_next_with_id() => self.ended(ended),
+                Some(ended) = self.running.join_next_with_id() => self.remove_finished(ended),
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -99,14 +99,14 @@ impl Executor {
         while self.running.join_next().await.is_some() {}
     }
 
-    fn ended(&mut self, ended: Result<(TaskId, ()), tokio::task::JoinError>) {
+    fn remove_finished(&mut self, ended: Result<(TaskId, ()), tokio::task::JoinError>) {
         let id = ended.map_or_else(|broken| broken.id(), |(id, ())| id);
         self.under_way.remove(&id);
     }
 
     /// Does the work that is due. Returns the time until the next check, if no notification arrives before.
     async fn look(&mut self) -> Result<Duration, VaultError> {
-        self.withdraw_of_the_gone().await?;
+        self.withdraw_for_revoked().await?;
         let next = self.vault.changes().sweep().await?;
         for change in self.vault.changes().approved()? {
             let busy = self.under_way.values().any(|(id, target)| {
@@ -122,7 +122,7 @@ impl Executor {
         Ok(left.map_or(LOOK, |left| left.min(LOOK)))
     }
 
-    async fn withdraw_of_the_gone(&self) -> Result<(), VaultError> {
+    async fn withdraw_for_revoked(&self) -> Result<(), VaultError> {
         let Some(inbox) = &self.engine.inbox else {
             return Ok(());
         };
@@ -167,7 +167,7 @@ async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultErro
         return Ok(false);
     };
     let changes = vault.changes();
-    let (who, tool) = match admitted(engine, inbox, &change) {
+    let (who, tool) = match admit_agent(engine, inbox, &change) {
         Ok(admitted) => admitted,
         Err(Hindrance::Passing) => return Ok(true),
         Err(Hindrance::Lasting(words)) => {
@@ -177,7 +177,7 @@ async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultErro
     };
     let arguments = change.proven_arguments().unwrap_or_default();
     let watched = !rests_on(&who, &tool, &arguments).is_empty();
-    if let Some(revision) = moved(&inbox.state, &change).filter(|_| watched) {
+    if let Some(revision) = find_touched_revision(&inbox.state, &change).filter(|_| watched) {
         let words = format!(
             "The target of this change was modified after the proposal (last at state revision {revision}). \
              Nothing was done; the owner is asked again."
@@ -208,7 +208,7 @@ enum Hindrance {
 }
 
 /// Returns the current principal of the agent and the tool, if the agent may still make this call.
-fn admitted(
+fn admit_agent(
     engine: &Engine,
     inbox: &Inbox,
     change: &Change,
@@ -292,7 +292,7 @@ fn end_of(
     };
     let applied = !answer.failed;
     record.end(if applied { "ok" } else { "failed" }, revision);
-    let result = engine.kept(&answer.into_result());
+    let result = engine.complete_for_storage(&answer.into_result());
     let text = result.pointer("/content/0/text").and_then(Value::as_str);
     let words = text.map(|text| text.chars().take(MAX_WORDS).collect());
     ChangeEnd {
@@ -322,7 +322,7 @@ async fn run_while_admitted(
     let ended = tokio::select! {
         biased;
         ended = work.join_next() => ended,
-        () = engine.expelled(who), if !outlives => {
+        () = engine.wait_for_expulsion(who), if !outlives => {
             work.shutdown().await;
             return Err("Its agent's access ended during the call, so the call was cancelled. It may be partly \
                         done.".to_owned());
@@ -481,7 +481,7 @@ mod tests {
             inbox.agents.present(&self.agent.id).unwrap()
         }
 
-        async fn proposed(&self) -> Change {
+        async fn propose_change(&self) -> Change {
             let arguments = json!({ "container": "web" });
             let proposal = Proposal {
                 tool: self.engine.catalog.tool("restart").unwrap(),
@@ -516,16 +516,16 @@ mod tests {
         }
 
         /// Waits until a change has this status.
-        async fn until(&self, change: &Change, status: ChangeStatus) -> Change {
-            let mut bell = self.vault.changes().bell();
+        async fn wait_for_status(&self, change: &Change, status: ChangeStatus) -> Change {
+            let mut inbox_changes = self.vault.changes().bell();
             let found = async {
                 loop {
-                    bell.mark_unchanged();
+                    inbox_changes.mark_unchanged();
                     let now = self.vault.changes().get(&change.id).unwrap().unwrap();
                     if now.status == status {
                         return now;
                     }
-                    bell.changed().await.unwrap();
+                    inbox_changes.changed().await.unwrap();
                 }
             };
             let found = tokio::time::timeout(Duration::from_mins(2), found).await;
@@ -541,12 +541,14 @@ mod tests {
     async fn what_is_about_something_that_moved_is_asked_again_and_then_runs() {
         let fixture = fixture().await;
         fixture.put("status", "running").await;
-        let change = fixture.proposed().await;
+        let change = fixture.propose_change().await;
         assert_eq!(change.target.as_deref(), Some("web"));
         fixture.put("status", "stopped").await;
         let worker = fixture.work();
         fixture.approve(&change).await;
-        let asked = fixture.until(&change, ChangeStatus::Pending).await;
+        let asked = fixture
+            .wait_for_status(&change, ChangeStatus::Pending)
+            .await;
         let moved = asked.moved.unwrap();
         assert_eq!(moved, fixture.state.document().revision);
         assert!(
@@ -558,7 +560,9 @@ mod tests {
         );
         assert_eq!(fixture.runs(), 0);
         fixture.approve(&change).await;
-        fixture.until(&change, ChangeStatus::Applied).await;
+        fixture
+            .wait_for_status(&change, ChangeStatus::Applied)
+            .await;
         assert_eq!(fixture.runs(), 1);
         worker.abort();
     }
@@ -567,11 +571,13 @@ mod tests {
     async fn what_comes_and_goes_by_itself_does_not_hinder_it() {
         let fixture = fixture().await;
         fixture.put("status", "running").await;
-        let change = fixture.proposed().await;
+        let change = fixture.propose_change().await;
         fixture.put("addresses", "10.0.3.5").await;
         let worker = fixture.work();
         fixture.approve(&change).await;
-        let done = fixture.until(&change, ChangeStatus::Applied).await;
+        let done = fixture
+            .wait_for_status(&change, ChangeStatus::Applied)
+            .await;
         assert!(done.result.unwrap().contains("restarted"));
         assert!(done.ran_in.is_some());
         worker.abort();
@@ -590,14 +596,14 @@ mod tests {
         ];
         for (narrow, why) in narrowed {
             let fixture = fixture().await;
-            let change = fixture.proposed().await;
+            let change = fixture.propose_change().await;
             fixture.approve(&change).await;
             let mut after = fixture.agent.clone();
             narrow(&mut after);
             let agents = fixture.vault.agents();
             assert!(agents.replace(&fixture.agent, &after).await.unwrap());
             let worker = fixture.work();
-            let refused = fixture.until(&change, ChangeStatus::Failed).await;
+            let refused = fixture.wait_for_status(&change, ChangeStatus::Failed).await;
             let words = refused.words.unwrap();
             assert!(words.contains(why), "{words}");
             assert_eq!(fixture.runs(), 0);
@@ -608,7 +614,7 @@ mod tests {
     #[tokio::test]
     async fn an_approved_change_of_a_revoked_agent_does_not_run() {
         let fixture = fixture().await;
-        let change = fixture.proposed().await;
+        let change = fixture.propose_change().await;
         fixture.approve(&change).await;
         fixture
             .vault
@@ -617,7 +623,9 @@ mod tests {
             .await
             .unwrap();
         let worker = fixture.work();
-        fixture.until(&change, ChangeStatus::Withdrawn).await;
+        fixture
+            .wait_for_status(&change, ChangeStatus::Withdrawn)
+            .await;
         assert_eq!(fixture.runs(), 0);
         worker.abort();
     }
@@ -625,7 +633,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_begun_when_the_server_stops() {
         let fixture = fixture().await;
-        let change = fixture.proposed().await;
+        let change = fixture.propose_change().await;
         fixture.approve(&change).await;
         fixture.stop.send_replace(true);
         fixture.work().await.unwrap();

@@ -4,13 +4,13 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::proposal_target::check_target;
-use super::proposals::wanted;
-use super::propose::{Proposal, propose, proposed};
-use super::task::{called, created};
+use super::proposals::resolve_call;
+use super::propose::{Proposal, propose, proposed_answer};
+use super::task::{called_result, created_task};
 use crate::dispatch::call::{Call, CallOutcome};
 use crate::dispatch::engine::Engine;
 use crate::dispatch::record::Record;
-use crate::dispatch::tasks::methods::declared;
+use crate::dispatch::tasks::methods::check_declared;
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::PATIENCE;
 use gatewren_store::vault::Change;
@@ -91,13 +91,13 @@ pub(in crate::dispatch) async fn put_into_inbox(
     match change {
         Ok(change) => {
             record.end("proposed", None);
-            if declared(call).is_ok() {
-                return CallOutcome::Complete(engine.signed(created(&change)));
+            if check_declared(call).is_ok() {
+                return CallOutcome::Complete(engine.sign_result(created_task(&change)));
             }
             if waits && let Some(result) = end_in_time(engine, who, &change).await {
                 return CallOutcome::Called(result);
             }
-            CallOutcome::Called(proposed(engine, who, &change, why).into_result())
+            CallOutcome::Called(proposed_answer(engine, who, &change, why).into_result())
         }
         Err(error) => failed(record, error),
     }
@@ -110,7 +110,7 @@ pub(in crate::dispatch) async fn propose_other(
     other: ProposedCall,
     record: Record,
 ) -> CallOutcome {
-    match wanted(engine, &call.context.who, other) {
+    match resolve_call(engine, &call.context.who, other) {
         Ok(wanted) => {
             let proposal = OwnerProposal {
                 reason: Some(wanted.reason),
@@ -127,20 +127,20 @@ pub(in crate::dispatch) async fn propose_other(
 async fn end_in_time(engine: &Engine, who: &Principal, change: &Change) -> Option<ToolResult> {
     let _wait = engine.owner_waits.begin(who.agent_id())?;
     let changes = engine.vault.as_ref()?.changes();
-    let mut bell = changes.bell();
+    let mut inbox_changes = changes.bell();
     let mut stop = engine.stopping();
     let ended = async {
         loop {
-            bell.mark_unchanged();
+            inbox_changes.mark_unchanged();
             match changes.get_of(&change.agent, &change.id) {
                 Ok(Some(now)) if now.status.is_open() => {}
-                Ok(now) => return now.as_ref().map(called),
+                Ok(now) => return now.as_ref().map(called_result),
                 Err(cause) => {
                     tracing::error!(%cause, change = change.id, "cannot read a change");
                     return None;
                 }
             }
-            if bell.changed().await.is_err() {
+            if inbox_changes.changed().await.is_err() {
                 return None;
             }
         }

@@ -50,7 +50,7 @@ pub(in crate::dispatch) fn rests_on(
 }
 
 /// Returns the newest revision at which the precondition of a change was touched since the proposal, if any.
-pub(in crate::dispatch) fn moved(state: &State, change: &Change) -> Option<u64> {
+pub(in crate::dispatch) fn find_touched_revision(state: &State, change: &Change) -> Option<u64> {
     let touched = |pointer: &String| match Pointer::parse(pointer) {
         Ok(place) => state.touched(&place, change.revision),
         // A pointer that cannot be parsed counts as changed.

@@ -32,7 +32,7 @@ pub(in crate::dispatch) struct ProposableCall {
 
 /// Returns the tool that a proposal names, and its arguments by this server's names. A tool that the agent may not
 /// propose is not found.
-pub(in crate::dispatch) fn wanted(
+pub(in crate::dispatch) fn resolve_call(
     engine: &Engine,
     who: &Principal,
     asked: ProposedCall,

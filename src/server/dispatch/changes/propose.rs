@@ -105,7 +105,7 @@ async fn add(vault: &Vault, new: NewChange, room: OpenChangeLimits) -> Result<Ch
 }
 
 /// The answer to a call that has become a change.
-pub(in crate::dispatch) fn proposed(
+pub(in crate::dispatch) fn proposed_answer(
     engine: &Engine,
     who: &Principal,
     change: &Change,

@@ -11,7 +11,7 @@ use gatewren_wire::protocol::{Content, RpcError, SerializedJson, Task, TaskState
 use gatewren_wire::registry::{Answer, ToolError};
 
 /// The result of a call that became a change, for a client that supports tasks.
-pub(in crate::dispatch) fn created(change: &Change) -> Value {
+pub(in crate::dispatch) fn created_task(change: &Change) -> Value {
     task_of(change).to_created()
 }
 
@@ -36,7 +36,7 @@ pub(in crate::dispatch) fn find(
 pub(in crate::dispatch) struct ChangeWatch {
     vault: Vault,
     agent: String,
-    bell: watch::Receiver<u64>,
+    inbox_changes: watch::Receiver<u64>,
     open: Vec<String>,
 }
 
@@ -49,13 +49,13 @@ impl ChangeWatch {
     ) -> Option<(Self, Vec<String>)> {
         let vault = engine.vault.clone()?;
         // Subscribed before the changes are read, so that no change that ends in between is missed.
-        let bell = vault.changes().bell();
+        let inbox_changes = vault.changes().bell();
         let there = |id: &&String| vault.changes().get_of(agent, id).is_ok_and(|c| c.is_some());
         let open: Vec<String> = ids.filter(there).cloned().collect();
         let honoured = open.clone();
         let watch = Self {
             agent: agent.to_owned(),
-            bell,
+            inbox_changes,
             open,
             vault,
         };
@@ -63,8 +63,8 @@ impl ChangeWatch {
     }
 
     /// Returns a change that has ended and was not reported yet. Changes that no longer exist are dropped.
-    pub(in crate::dispatch) fn ended(&mut self) -> Option<Task> {
-        self.bell.mark_unchanged();
+    pub(in crate::dispatch) fn take_ended(&mut self) -> Option<Task> {
+        self.inbox_changes.mark_unchanged();
         let (changes, agent) = (self.vault.changes(), &self.agent);
         let mut ended = None;
         self.open.retain(|id| {
@@ -86,8 +86,8 @@ impl ChangeWatch {
     }
 
     /// Waits until a change may have ended.
-    pub(in crate::dispatch) async fn rung(&mut self) {
-        if self.open.is_empty() || self.bell.changed().await.is_err() {
+    pub(in crate::dispatch) async fn wait_for_change(&mut self) {
+        if self.open.is_empty() || self.inbox_changes.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -144,7 +144,7 @@ fn result_of(change: &Change) -> Value {
 }
 
 /// The same result, for a call that has waited for the change.
-pub(in crate::dispatch) fn called(change: &Change) -> ToolResult {
+pub(in crate::dispatch) fn called_result(change: &Change) -> ToolResult {
     let result = result_of(change);
     let blocks = result.get("content").and_then(Value::as_array);
     let texts = blocks.into_iter().flatten();
@@ -164,18 +164,18 @@ pub(in crate::dispatch) fn called(change: &Change) -> ToolResult {
 pub(in crate::dispatch) fn words_of(change: &Change) -> String {
     let Change { id, tool, .. } = change;
     let words = change.words.as_deref().unwrap_or_default();
-    let said = change
+    let notice = change
         .note
         .as_ref()
         .map_or_else(String::new, |note| format!(" The owner says: {note}"));
     match change.status {
         ChangeStatus::Pending => format!("Change {id} ({tool}) waits for the owner. {words}"),
-        ChangeStatus::Approved => format!("The owner has approved change {id} ({tool}).{said}"),
+        ChangeStatus::Approved => format!("The owner has approved change {id} ({tool}).{notice}"),
         ChangeStatus::Running => format!("Change {id} ({tool}) is running."),
-        ChangeStatus::Applied => format!("Change {id} ({tool}) was done.{said}"),
-        ChangeStatus::Failed => format!("Change {id} ({tool}) failed. {words}{said}"),
+        ChangeStatus::Applied => format!("Change {id} ({tool}) was done.{notice}"),
+        ChangeStatus::Failed => format!("Change {id} ({tool}) failed. {words}{notice}"),
         ChangeStatus::Rejected => {
-            format!("The owner has rejected change {id} ({tool}). Nothing was done.{said}")
+            format!("The owner has rejected change {id} ({tool}). Nothing was done.{notice}")
         }
         ChangeStatus::Expired => {
             format!("Change {id} ({tool}) expired before it was run. Nothing was done.")

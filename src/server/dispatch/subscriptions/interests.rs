@@ -160,25 +160,25 @@ impl Interests {
 
     /// The revision up to which every change was reported to the listener; `None` if it is subscribed to nothing
     /// that has revisions.
-    pub fn heard(&self) -> Option<u64> {
-        heard(&lock(&self.cursors))
+    pub fn reported_revision(&self) -> Option<u64> {
+        lowest_revision(&lock(&self.cursors))
     }
 
     /// The same, as it is stored across restarts: if any cursor has lost its history, a number beyond every
     /// revision.
-    pub fn heard_to_remember(&self) -> Option<u64> {
+    pub fn revision_to_store(&self) -> Option<u64> {
         let cursors = lock(&self.cursors);
         let is_lost = |cursor: &Cursor| cursor.seen == NOWHERE && !cursor.apart;
         let is_lost = cursors.iter().any(is_lost);
         if is_lost {
             Some(NOWHERE)
         } else {
-            heard(&cursors)
+            lowest_revision(&cursors)
         }
     }
 
     /// Waits until the set or its cursors change, which is a reason to check even if no resource has changed.
-    pub async fn changed(&self) {
+    pub async fn wait_for_change(&self) {
         self.changed.notified().await;
     }
 
@@ -193,7 +193,7 @@ impl Interests {
     ) -> NextUpdate {
         let newest = source.newest(viewer);
         let mut cursors = lock(&self.cursors);
-        let (mut soonest, mut heeds_bell) = (None, false);
+        let (mut soonest, mut heeds_changes) = (None, false);
         for _ in 0..cursors.len() {
             cursors.rotate_left(1);
             let Some(cursor) = cursors.back_mut() else {
@@ -204,7 +204,7 @@ impl Interests {
                 soonest = Some(soonest.map_or(at, |soonest: Instant| soonest.min(at)));
                 continue;
             }
-            heeds_bell = true;
+            heeds_changes = true;
             let newest = if source.has_separate_count(&cursor.uri) {
                 cursor.set_apart();
                 source.separate_count()
@@ -213,13 +213,13 @@ impl Interests {
             };
             if let Some(mut update) = cursor.advance(source, viewer, newest) {
                 cursor.quiet_until = now + every;
-                update.settled = heard(&cursors).unwrap_or_default();
+                update.settled = lowest_revision(&cursors).unwrap_or_default();
                 return NextUpdate::Tell(update);
             }
         }
         match soonest {
             None => NextUpdate::Nothing,
-            Some(at) if heeds_bell => NextUpdate::At(at),
+            Some(at) if heeds_changes => NextUpdate::At(at),
             Some(at) => NextUpdate::NotBefore(at),
         }
     }
@@ -269,7 +269,7 @@ impl Cursor {
     }
 }
 
-fn heard(cursors: &VecDeque<Cursor>) -> Option<u64> {
+fn lowest_revision(cursors: &VecDeque<Cursor>) -> Option<u64> {
     // A listener whose history is lost has received nothing.
     let seen = |cursor: &Cursor| match cursor.seen {
         NOWHERE => 0,
@@ -291,7 +291,7 @@ mod tests {
     /// asked.
     struct Source {
         changed: Vec<u64>,
-        bell: watch::Sender<u64>,
+        revision: watch::Sender<u64>,
         asked: Mutex<Vec<u64>>,
     }
 
@@ -299,7 +299,7 @@ mod tests {
         fn at(newest: u64, changed: &[u64]) -> Self {
             Self {
                 changed: changed.to_vec(),
-                bell: watch::Sender::new(newest),
+                revision: watch::Sender::new(newest),
                 asked: Mutex::default(),
             }
         }
@@ -327,7 +327,7 @@ mod tests {
         }
 
         fn watch_revision(&self) -> watch::Receiver<u64> {
-            self.bell.subscribe()
+            self.revision.subscribe()
         }
 
         fn has_separate_count(&self, uri: &str) -> bool {
@@ -351,7 +351,7 @@ mod tests {
     const EVERY: Duration = Duration::from_millis(500);
 
     /// The expected update of `u`.
-    fn told(after: Option<u64>, revision: u64, settled: u64) -> NextUpdate {
+    fn expected_update(after: Option<u64>, revision: u64, settled: u64) -> NextUpdate {
         NextUpdate::Tell(ResourceUpdate {
             uri: "u".to_owned(),
             after,
@@ -366,19 +366,27 @@ mod tests {
         let interests = Interests::default();
         interests.add("u", 3).unwrap();
         interests.add("v", 4).unwrap();
-        assert_eq!(interests.heard(), Some(3));
+        assert_eq!(interests.reported_revision(), Some(3));
         let source = Source::at(9, &[5]);
         let now = Instant::now();
         let due = |later| interests.next_update(&source, &Viewer::default(), now + later, EVERY);
-        assert_eq!(due(Duration::ZERO), told(Some(3), 5, 5));
+        assert_eq!(due(Duration::ZERO), expected_update(Some(3), 5, 5));
         assert_eq!(due(Duration::ZERO), NextUpdate::At(now + EVERY));
-        assert_eq!(interests.heard(), Some(5), "nobody has looked at u again");
+        assert_eq!(
+            interests.reported_revision(),
+            Some(5),
+            "nobody has looked at u again"
+        );
         assert_eq!(due(EVERY), NextUpdate::Nothing);
-        assert_eq!(interests.heard(), Some(9));
+        assert_eq!(interests.reported_revision(), Some(9));
         assert_eq!(*source.asked.lock().unwrap(), [4, 3, 5]);
         interests.rewind(2);
-        assert_eq!(interests.heard(), Some(3), "not behind where it began");
-        assert_eq!(due(EVERY), told(Some(3), 5, 5));
+        assert_eq!(
+            interests.reported_revision(),
+            Some(3),
+            "not behind where it began"
+        );
+        assert_eq!(due(EVERY), expected_update(Some(3), 5, 5));
     }
 
     #[test]
@@ -390,7 +398,7 @@ mod tests {
             let source = Source::at(newest, &[newest]);
             let due = interests.next_update(&source, &Viewer::default(), now, EVERY);
             match newest {
-                1 => assert_eq!(due, told(Some(0), 1, 1)),
+                1 => assert_eq!(due, expected_update(Some(0), 1, 1)),
                 _ => assert_eq!(due, NextUpdate::NotBefore(now + EVERY)),
             }
             assert_eq!(source.asked.lock().unwrap().len(), usize::from(newest == 1));
@@ -428,7 +436,7 @@ mod tests {
         let interests = Interests::default();
         interests.restore("u", 0, None).unwrap();
         assert_eq!(
-            (interests.heard(), interests.heard_to_remember()),
+            (interests.reported_revision(), interests.revision_to_store()),
             (Some(0), Some(NOWHERE))
         );
         interests.rewind(3);
@@ -436,7 +444,7 @@ mod tests {
         let now = Instant::now();
         assert_eq!(
             interests.next_update(&source, &Viewer::default(), now, EVERY),
-            told(None, 9, 9)
+            expected_update(None, 9, 9)
         );
         assert_eq!(
             interests.next_update(&source, &Viewer::default(), now + EVERY, EVERY),
@@ -446,12 +454,12 @@ mod tests {
         let source = Source::at(5, &[2]);
         assert_eq!(
             interests.next_update(&source, &Viewer::default(), now + EVERY, EVERY),
-            told(None, 5, 5)
+            expected_update(None, 5, 5)
         );
         interests.lose();
         assert_eq!(
             interests.next_update(&source, &Viewer::default(), now + 2 * EVERY, EVERY),
-            told(None, 5, 5)
+            expected_update(None, 5, 5)
         );
     }
 
@@ -464,10 +472,10 @@ mod tests {
             interests.next_update(&source, &Viewer::default(), now, EVERY),
             NextUpdate::Nothing
         );
-        source.bell.send_replace(5);
+        source.revision.send_replace(5);
         assert_eq!(
             interests.next_update(&source, &Viewer::default(), now, EVERY),
-            told(Some(3), 5, 5)
+            expected_update(Some(3), 5, 5)
         );
     }
 
@@ -475,7 +483,7 @@ mod tests {
     fn what_is_counted_apart_moves_no_revision() {
         let interests = Interests::default();
         interests.add("apart", ResourceCursor::Apart(2)).unwrap();
-        assert_eq!(interests.heard(), None);
+        assert_eq!(interests.reported_revision(), None);
         interests.add("u", 5).unwrap();
         let (source, now) = (Source::at(9, &[]), Instant::now());
         let due = || interests.next_update(&source, &Viewer::default(), now, EVERY);
@@ -487,7 +495,7 @@ mod tests {
         assert_eq!(due(), NextUpdate::At(now + EVERY));
         interests.rewind(0);
         assert_eq!(
-            interests.heard(),
+            interests.reported_revision(),
             Some(5),
             "a revision that the client names"
         );
@@ -502,7 +510,7 @@ mod tests {
             panic!("it is told once");
         };
         assert_eq!((update.apart, update.after), (true, None));
-        assert_eq!(interests.heard_to_remember(), None);
+        assert_eq!(interests.revision_to_store(), None);
     }
 
     #[test]
@@ -517,7 +525,7 @@ mod tests {
         interests.add(&"x".repeat(MAX_BYTES), 0).unwrap();
         assert!(interests.add("y", 0).is_err());
         interests.remove(&"x".repeat(MAX_BYTES));
-        assert_eq!(interests.heard(), None);
+        assert_eq!(interests.reported_revision(), None);
         assert!(interests.add(&"x".repeat(MAX_BYTES + 1), 0).is_err());
     }
 }

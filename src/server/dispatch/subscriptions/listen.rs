@@ -9,7 +9,7 @@ use super::interests::{Interests, ResourceCursor};
 use super::listener::{Listener, ListenerEvent};
 use crate::dispatch::call::{Call, CallContext, CallOutcome, CallReply};
 use crate::dispatch::engine::Engine;
-use crate::dispatch::tasks::methods::declared;
+use crate::dispatch::tasks::methods::check_declared;
 use crate::dispatch::tasks::watch::TaskWatch;
 use gatewren_wire::protocol::{Implementation, Notification, Params, RpcError, key};
 use gatewren_wire::registry::ListChange;
@@ -121,7 +121,7 @@ fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<Tas
         filter.tasks.clear();
         return Ok(None);
     }
-    declared(call)?;
+    check_declared(call)?;
     if filter.tasks.len() > MAX_TASKS {
         let words = format!("a listener can watch at most {MAX_TASKS} tasks");
         return Err(RpcError::invalid_params(words));
@@ -134,7 +134,7 @@ fn tasks(engine: &Engine, call: &Call, filter: &mut Filter) -> Result<Option<Tas
 }
 
 /// Reads the last revision that the client knows, which a reconnecting client sends.
-fn since(call: &Call) -> Result<Option<u64>, RpcError> {
+fn read_since(call: &Call) -> Result<Option<u64>, RpcError> {
     let Some(since) = call.params.meta(SINCE) else {
         return Ok(None);
     };
@@ -146,7 +146,7 @@ fn since(call: &Call) -> Result<Option<u64>, RpcError> {
 }
 
 /// The final result of a subscription that the server ends; the client may subscribe again.
-pub fn ended(id: Value, server: &Implementation) -> CallOutcome {
+pub fn final_result(id: Value, server: &Implementation) -> CallOutcome {
     let meta = Map::from_iter([(key::SUBSCRIPTION_ID.to_owned(), id)]);
     let mut result = json!({ "resultType": "complete", "_meta": meta });
     server.sign(&mut result);
@@ -158,7 +158,7 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<CallReply, RpcError> {
     let mut filter = Filter::read(&call.params)?;
     filter.honour(engine, &call.context);
     let interests = Arc::new(Interests::default());
-    let known = since(call)?;
+    let known = read_since(call)?;
     for uri in &filter.uris {
         let since = match (engine.since(&call.context, uri), known) {
             (ResourceCursor::Revision(_), Some(known)) => ResourceCursor::Revision(known),
@@ -198,5 +198,5 @@ async fn run(
             None => break,
         }
     }
-    Ok(ended(id, &server))
+    Ok(final_result(id, &server))
 }

@@ -40,7 +40,7 @@ impl ListenerEvent {
     /// Returns the notification as it is sent.
     pub fn to_notification(&self) -> Notification {
         match self {
-            Self::Updated(update, patches) => updated(update, patches.as_ref()),
+            Self::Updated(update, patches) => update_notification(update, patches.as_ref()),
             Self::Task(note) => note.clone(),
             Self::List(ListChange::Tools) => {
                 Notification::new("notifications/tools/list_changed", json!({}))
@@ -123,51 +123,51 @@ impl Listener {
     /// Returns the next event; `None` when the server stops.
     pub async fn next(&mut self) -> Option<ListenerEvent> {
         while !*self.stop.borrow() {
-            let (wake, heeds_bell) = match self.next_update() {
-                NextUpdate::Tell(update) => return Some(self.updated(update)),
+            let (wake, heeds_changes) = match self.next_update() {
+                NextUpdate::Tell(update) => return Some(self.patched_update(update)),
                 NextUpdate::At(when) => (Some(when), true),
                 NextUpdate::NotBefore(when) => (Some(when), false),
                 NextUpdate::Nothing => (None, true),
             };
-            let bell = self.source.as_mut().filter(|_| heeds_bell);
-            let bell = bell.map(|(_, bell)| bell);
-            let apart = self.apart.as_mut().filter(|_| heeds_bell);
+            let revision = self.source.as_mut().filter(|_| heeds_changes);
+            let revision = revision.map(|(_, revision)| revision);
+            let apart = self.apart.as_mut().filter(|_| heeds_changes);
             tokio::select! {
-                () = rung(bell, self.pace.next) => {}
-                () = rung(apart, self.pace.next) => {}
-                () = self.interests.changed() => {}
-                () = reached(wake) => {}
-                change = changed(self.lists.as_mut()) => return Some(ListenerEvent::List(change)),
+                () = wait_for_update(revision, self.pace.next) => {}
+                () = wait_for_update(apart, self.pace.next) => {}
+                () = self.interests.wait_for_change() => {}
+                () = wait_until(wake) => {}
+                change = receive_list_change(self.lists.as_mut()) => return Some(ListenerEvent::List(change)),
                 () = self.standing.changes() => {
                     // The holder of the stream may end it a moment later; until then, only what the new policy
                     // allows is visible.
                     self.viewer = viewer(self.standing.who());
                     return Some(ListenerEvent::List(ListChange::Tools));
                 }
-                note = stirred(self.tasks.as_mut()) => return Some(ListenerEvent::Task(note)),
-                log = logged(self.logs.as_mut()) => return Some(ListenerEvent::Logged(log)),
-                () = stopped(&mut self.stop) => {}
+                note = receive_task(self.tasks.as_mut()) => return Some(ListenerEvent::Task(note)),
+                log = receive_log(self.logs.as_mut()) => return Some(ListenerEvent::Logged(log)),
+                () = wait_for_stop(&mut self.stop) => {}
             }
         }
         None
     }
 
     fn next_update(&mut self) -> NextUpdate {
-        let Some((source, bell)) = &mut self.source else {
+        let Some((source, revision)) = &mut self.source else {
             return NextUpdate::Nothing;
         };
         let now = Instant::now();
         // Before the check: a change that comes after it wakes the listener again.
-        bell.mark_unchanged();
+        revision.mark_unchanged();
         if let Some(apart) = &mut self.apart {
             apart.mark_unchanged();
         }
-        self.pace.looked(now);
+        self.pace.note_check(now);
         self.interests
             .next_update(source.as_ref(), &self.viewer, now, self.every)
     }
 
-    fn updated(&self, update: ResourceUpdate) -> ListenerEvent {
+    fn patched_update(&self, update: ResourceUpdate) -> ListenerEvent {
         let source = self.source.as_ref().filter(|_| self.patches);
         let patches = source.zip(update.after).and_then(|((source, _), after)| {
             source.patches(&self.viewer, &update.uri, after..=update.revision)
@@ -185,7 +185,7 @@ struct Pace {
 }
 
 impl Pace {
-    fn looked(&mut self, now: Instant) {
+    fn note_check(&mut self, now: Instant) {
         let rested = self.looked.is_none_or(|last| now - last > MOST_PAUSE);
         let pause = if rested { LEAST_PAUSE } else { self.pause * 2 };
         self.pause = pause.clamp(LEAST_PAUSE, MOST_PAUSE);
@@ -194,7 +194,7 @@ impl Pace {
     }
 }
 
-fn updated(update: &ResourceUpdate, patches: Option<&Value>) -> Notification {
+fn update_notification(update: &ResourceUpdate, patches: Option<&Value>) -> Notification {
     if update.apart {
         let mut note = Notification::resource_changed(&update.uri);
         note.revision = Some(update.settled);
@@ -214,39 +214,42 @@ fn updated(update: &ResourceUpdate, patches: Option<&Value>) -> Notification {
 }
 
 /// Waits for a new revision, and then until the pause is over.
-async fn rung(bell: Option<&mut watch::Receiver<u64>>, heard_from: Option<Instant>) {
-    let rings = match bell {
-        Some(bell) => bell.changed().await.is_ok(),
+async fn wait_for_update(
+    revision: Option<&mut watch::Receiver<u64>>,
+    paused_until: Option<Instant>,
+) {
+    let changed = match revision {
+        Some(revision) => revision.changed().await.is_ok(),
         None => false,
     };
-    if !rings {
+    if !changed {
         std::future::pending::<()>().await;
     }
-    if let Some(heard_from) = heard_from {
-        sleep_until(heard_from).await;
+    if let Some(paused_until) = paused_until {
+        sleep_until(paused_until).await;
     }
 }
 
-async fn reached(when: Option<Instant>) {
+async fn wait_until(when: Option<Instant>) {
     match when {
         Some(when) => sleep_until(when).await,
         None => std::future::pending().await,
     }
 }
 
-async fn changed(lists: Option<&mut broadcast::Receiver<ListChange>>) -> ListChange {
+async fn receive_list_change(lists: Option<&mut broadcast::Receiver<ListChange>>) -> ListChange {
     match lists {
-        Some(lists) => told(lists).await,
+        Some(lists) => receive_next(lists).await,
         None => std::future::pending().await,
     }
 }
 
-async fn logged(logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>) -> SessionLog {
+async fn receive_log(logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>) -> SessionLog {
     let Some((session, logs)) = logs else {
         return std::future::pending().await;
     };
     loop {
-        let log = told(logs).await;
+        let log = receive_next(logs).await;
         if log.session == *session {
             return log;
         }
@@ -254,25 +257,25 @@ async fn logged(logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>) 
 }
 
 /// Receives the next message; a receiver that lagged continues with the oldest that is still available.
-async fn told<T: Clone>(channel: &mut broadcast::Receiver<T>) -> T {
+async fn receive_next<T: Clone>(channel: &mut broadcast::Receiver<T>) -> T {
     use broadcast::error::RecvError;
     loop {
         match channel.recv().await {
-            Ok(told) => return told,
+            Ok(message) => return message,
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,
         }
     }
 }
 
-async fn stirred(tasks: Option<&mut TaskWatch>) -> Notification {
+async fn receive_task(tasks: Option<&mut TaskWatch>) -> Notification {
     match tasks {
         Some(tasks) => tasks.next().await,
         None => std::future::pending().await,
     }
 }
 
-async fn stopped(stop: &mut watch::Receiver<bool>) {
+async fn wait_for_stop(stop: &mut watch::Receiver<bool>) {
     // A closed channel means that the server has ended.
     let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -27,9 +27,9 @@ pub fn update(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     if let Some(live) = engine.tasks.live(agent, &task.id)
         && live.answer(responses.clone())
     {
-        engine.tasks.ring();
+        engine.tasks.notify_change();
     }
-    Ok(acknowledged(engine))
+    Ok(acknowledge(engine))
 }
 
 /// `tasks/cancel`. A task that has ended stays as it is. Work that must not be interrupted runs to its end; a job
@@ -41,11 +41,11 @@ pub fn cancel(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     } else if !task.state.is_terminal() {
         task::cancel(engine, agent, &task.id);
     }
-    Ok(acknowledged(engine))
+    Ok(acknowledge(engine))
 }
 
 /// Checks that the client has declared support for tasks in this request.
-pub fn declared(call: &Call) -> Result<(), RpcError> {
+pub fn check_declared(call: &Call) -> Result<(), RpcError> {
     let capabilities = &call.context.capabilities;
     capabilities
         .require_extension(TASKS_EXTENSION)
@@ -53,7 +53,7 @@ pub fn declared(call: &Call) -> Result<(), RpcError> {
 }
 
 fn find<'a>(engine: &Engine, call: &'a Call) -> Result<(&'a str, Arc<Task>), RpcError> {
-    declared(call)?;
+    check_declared(call)?;
     let id = call.params.get("taskId").and_then(Value::as_str);
     let id = id.ok_or_else(|| {
         RpcError::invalid_params(format!("{} requires params.taskId, a string", call.method))
@@ -66,6 +66,6 @@ fn find<'a>(engine: &Engine, call: &'a Call) -> Result<(&'a str, Arc<Task>), Rpc
     Ok((agent, task))
 }
 
-fn acknowledged(engine: &Engine) -> CallOutcome {
+fn acknowledge(engine: &Engine) -> CallOutcome {
     engine.complete(Value::Object(Map::new()), CachePolicy::None)
 }

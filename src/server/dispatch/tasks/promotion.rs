@@ -113,7 +113,10 @@ impl TaskPromotion {
     /// The result that the task gets if this server ends first: the job, if the work is in one by now.
     fn job(&self) -> Option<Value> {
         let long = self.long.as_ref().filter(|long| long.has_begun())?;
-        Some(self.engine.kept(&goes_on(&self.engine, &self.who, long)))
+        Some(
+            self.engine
+                .complete_for_storage(&goes_on(&self.engine, &self.who, long)),
+        )
     }
 
     /// Creates the task, reports it, and runs it. If there is no room, the work is returned, and its questions are

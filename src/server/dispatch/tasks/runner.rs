@@ -79,7 +79,7 @@ impl TaskRunner {
             Err(error) => drop(question.answers.send(Err(error))),
             Ok(()) => {
                 if self.live.put(question) {
-                    self.engine.tasks.ring();
+                    self.engine.tasks.notify_change();
                 }
             }
         }
@@ -115,7 +115,7 @@ impl TaskRunner {
                     given_up = Some(why);
                 } else if long.deliver_id() {
                     let result = goes_on(&self.engine, &self.who, long);
-                    return TaskState::Completed(self.engine.kept(&result));
+                    return TaskState::Completed(self.engine.complete_for_storage(&result));
                 }
             } else if !self.outlives || self.live.withdraw() {
                 return why.state();
@@ -134,7 +134,7 @@ async fn wait_for_interruption(
     let left = Duration::from_millis(live.expires_ms.saturating_sub(now_ms()));
     tokio::select! {
         () = live.cancel.notified() => Why::Cancelled,
-        () = engine.expelled(&who) => Why::Cancelled,
+        () = engine.wait_for_expulsion(&who) => Why::Cancelled,
         () = sleep_until(Instant::now() + left) => Why::Expired,
         () = wait_for_stop(&engine, &live, long) => Why::Stopped,
     }
@@ -162,7 +162,7 @@ fn state_of(
 
 fn end_of(engine: &Engine, ended: Result<CallEnd, JoinError>) -> TaskState {
     match ended {
-        Ok(Ok(result)) => TaskState::Completed(engine.kept(&result)),
+        Ok(Ok(result)) => TaskState::Completed(engine.complete_for_storage(&result)),
         Ok(Err(StopReason::Rpc(error))) => TaskState::failed(&error),
         Ok(Err(StopReason::Propose(_))) => broken("a tool that proposes has become a task"),
         Ok(Err(StopReason::Ask(_))) => {
@@ -281,7 +281,7 @@ mod tests {
         }
 
         /// Calls a tool and returns the id of the task that the call becomes.
-        async fn made(&self, tool: &str) -> String {
+        async fn create_task(&self, tool: &str) -> String {
             let Ok(CallOutcome::Complete(result)) = self.call(tool).await else {
                 panic!("a result was due");
             };
@@ -295,13 +295,13 @@ mod tests {
 
         /// Waits for the final state, without any other event.
         async fn end(&self, id: &str) -> TaskState {
-            let mut bell = self.engine.tasks.bell();
+            let mut changes = self.engine.tasks.watch_changes();
             loop {
                 let state = self.engine.tasks.find("a", id).unwrap().state.clone();
                 if state.is_terminal() {
                     return state;
                 }
-                bell.changed().await.unwrap();
+                changes.changed().await.unwrap();
             }
         }
     }
@@ -316,7 +316,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_must_not_be_left_half_done_is_cancelled_only_while_it_waits_for_the_client() {
         let fixture = fixture();
-        let (id, asking) = (fixture.made("writes").await, fixture.made("asks").await);
+        let (id, asking) = (
+            fixture.create_task("writes").await,
+            fixture.create_task("asks").await,
+        );
         fixture.cancel(&id);
         fixture.cancel(&asking);
         assert_eq!(fixture.end(&asking).await, TaskState::Cancelled);
@@ -336,7 +339,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_can_be_dropped_is_cancelled_at_once() {
         let fixture = fixture();
-        let id = fixture.made("reads").await;
+        let id = fixture.create_task("reads").await;
         fixture.cancel(&id);
         assert_eq!(fixture.end(&id).await, TaskState::Cancelled);
         fixture.engine.idle().await;
@@ -346,7 +349,7 @@ mod tests {
     async fn a_tool_that_breaks_or_asks_too_late_leaves_a_failed_task() {
         let fixture = fixture();
         for tool in ["breaks", "asks_late"] {
-            let id = fixture.made(tool).await;
+            let id = fixture.create_task(tool).await;
             fixture.gate.notify_one();
             assert!(
                 message(fixture.end(&id).await).contains("internal error"),
@@ -358,7 +361,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stop_ends_what_waits_at_once_and_what_reads_after_its_grace() {
         let fixture = fixture();
-        let (id, asking) = (fixture.made("reads").await, fixture.made("asks").await);
+        let (id, asking) = (
+            fixture.create_task("reads").await,
+            fixture.create_task("asks").await,
+        );
         let begun = Instant::now();
         fixture.stop.send_replace(true);
         assert!(message(fixture.end(&asking).await).contains("server stopped"));
@@ -371,11 +377,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn time_and_expulsion_end_a_task() {
         let fixture = fixture();
-        let id = fixture.made("reads").await;
+        let id = fixture.create_task("reads").await;
         let live = fixture.engine.tasks.live("a", &id).unwrap();
         fixture.engine.idle().await;
         assert!(message(live.task().state.clone()).contains("ttlMs"));
-        let id = fixture.made("reads").await;
+        let id = fixture.create_task("reads").await;
         fixture.expelled.send_replace(true);
         assert_eq!(fixture.end(&id).await, TaskState::Cancelled);
     }
@@ -383,7 +389,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_room_a_question_is_asked_by_ending_the_call() {
         let fixture = fixture();
-        let kept = [fixture.made("reads").await, fixture.made("reads").await];
+        let kept = [
+            fixture.create_task("reads").await,
+            fixture.create_task("reads").await,
+        ];
         let asked = fixture.call("asks").await.unwrap();
         assert!(matches!(asked, CallOutcome::Ask(..)), "{asked:?}");
         let inline = fixture.call("reads");

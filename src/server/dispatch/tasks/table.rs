@@ -54,7 +54,7 @@ pub(in crate::dispatch) struct Tasks {
     store: Box<dyn TaskStore>,
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
     /// Notified when any task has changed.
-    bell: watch::Sender<u64>,
+    changes: watch::Sender<u64>,
 }
 
 /// The agent and the call that create a task.
@@ -76,7 +76,7 @@ impl Tasks {
             limits: Mutex::new(limits),
             store,
             live: Mutex::default(),
-            bell: watch::Sender::new(0),
+            changes: watch::Sender::new(0),
         }
     }
 
@@ -173,18 +173,18 @@ impl Tasks {
     }
 
     /// Returns a receiver that is notified when any task changes.
-    pub(in crate::dispatch) fn bell(&self) -> watch::Receiver<u64> {
-        self.bell.subscribe()
+    pub(in crate::dispatch) fn watch_changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Notifies the receivers that a task has changed.
-    pub(in crate::dispatch) fn ring(&self) {
-        self.bell.send_modify(|changes| *changes += 1);
+    pub(in crate::dispatch) fn notify_change(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
     }
 
     /// Ends a task permanently: the end is stored before any listener is notified.
     pub(in crate::dispatch) async fn end(&self, live: &LiveTask, state: TaskState) {
-        let state = bounded(state);
+        let state = bound_result(state);
         let end = end_of(&state);
         let at_ms = end.at_ms;
         tracing::info!(task = live.id, status = end.status, "a task has ended");
@@ -195,7 +195,7 @@ impl Tasks {
             // It stays in memory, where it can be found until the server ends.
             Err(cause) => tracing::error!(%cause, "cannot store the end of a task"),
         }
-        self.ring();
+        self.notify_change();
     }
 
     /// Deletes expired tasks.
@@ -239,7 +239,7 @@ fn unknown_task() -> RpcError {
 }
 
 /// Replaces a result that is too large by an error: truncated JSON is invalid, and half a result is a wrong one.
-fn bounded(state: TaskState) -> TaskState {
+fn bound_result(state: TaskState) -> TaskState {
     match state {
         TaskState::Completed(result) => TaskState::Completed(bounded_result(result)),
         other => other,
@@ -313,8 +313,8 @@ mod tests {
             TaskState::Completed(json!({ "content": [text], "resultType": "complete" }))
         };
         let small = result(MAX_RESULT_BYTES - 100);
-        assert_eq!(bounded(small.clone()), small);
-        let TaskState::Completed(words) = bounded(result(MAX_RESULT_BYTES)) else {
+        assert_eq!(bound_result(small.clone()), small);
+        let TaskState::Completed(words) = bound_result(result(MAX_RESULT_BYTES)) else {
             panic!("it has completed all the same");
         };
         assert_eq!(

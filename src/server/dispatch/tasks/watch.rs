@@ -12,7 +12,7 @@ use gatewren_wire::protocol::{Notification, Task, TaskState};
 
 /// Reports state changes of tasks.
 pub struct TaskWatch {
-    bell: watch::Receiver<u64>,
+    task_changes: watch::Receiver<u64>,
     /// Tasks to report when the listener starts.
     due: VecDeque<Arc<Task>>,
     /// The running tasks, each with the version that the listener knows.
@@ -33,7 +33,7 @@ impl TaskWatch {
     ) -> (Self, Vec<String>) {
         let tasks = &engine.tasks;
         let mut watch = Self {
-            bell: tasks.bell(),
+            task_changes: tasks.watch_changes(),
             due: VecDeque::new(),
             watched: Vec::new(),
             changes: None,
@@ -60,22 +60,22 @@ impl TaskWatch {
     /// Waits for the next state change and returns its notification.
     pub async fn next(&mut self) -> Notification {
         loop {
-            self.bell.mark_unchanged();
-            if let Some(task) = self.due.pop_front().or_else(|| self.changed()) {
+            self.task_changes.mark_unchanged();
+            if let Some(task) = self.due.pop_front().or_else(|| self.next_changed()) {
                 return Notification::new("notifications/tasks", task.to_detailed());
             }
-            if let Some(task) = self.changes.as_mut().and_then(ChangeWatch::ended) {
+            if let Some(task) = self.changes.as_mut().and_then(ChangeWatch::take_ended) {
                 return Notification::new("notifications/tasks", task.to_detailed());
             }
             let decided = async {
                 match &mut self.changes {
-                    Some(changes) => changes.rung().await,
+                    Some(changes) => changes.wait_for_change().await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                rung = self.bell.changed() => {
-                    if rung.is_err() {
+                changed = self.task_changes.changed() => {
+                    if changed.is_err() {
                         return std::future::pending().await;
                     }
                 }
@@ -84,7 +84,7 @@ impl TaskWatch {
         }
     }
 
-    fn changed(&mut self) -> Option<Arc<Task>> {
+    fn next_changed(&mut self) -> Option<Arc<Task>> {
         let mut watched = self.watched.iter_mut().enumerate();
         let (at, version, task) = watched.find_map(|(at, (live, seen))| {
             let (version, task) = live.newer_than(*seen)?;

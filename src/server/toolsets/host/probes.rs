@@ -195,6 +195,6 @@ struct Rules {
 
 async fn firewall(network: Arc<Network>, asked: Rules, cx: Cx) -> Result<Firewall> {
     let offset = asked.offset as usize;
-    let told = network.firewall(asked.table.as_deref(), offset, cx.reference());
-    told.await.map_err(failed)
+    let rules = network.firewall(asked.table.as_deref(), offset, cx.reference());
+    rules.await.map_err(failed)
 }

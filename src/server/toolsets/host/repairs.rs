@@ -42,7 +42,7 @@ struct Repair {
 }
 
 async fn repair(storage: Arc<Storage>, asked: Repair, cx: Cx) -> Result<RepairResult> {
-    let what = what(asked)?;
+    let what = parse_repair(asked)?;
     if let HostRepair::Mounted(path) = &what
         && !cx.caller().reach.path(path)
     {
@@ -55,7 +55,7 @@ async fn repair(storage: Arc<Storage>, asked: Repair, cx: Cx) -> Result<RepairRe
 }
 
 /// Returns the single target that was named.
-fn what(asked: Repair) -> Result<HostRepair> {
+fn parse_repair(asked: Repair) -> Result<HostRepair> {
     let Repair {
         path,
         disk,
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn one_thing_is_named() {
-        let read = |text: &str| what(serde_json::from_str(text).unwrap());
+        let read = |text: &str| parse_repair(serde_json::from_str(text).unwrap());
         let root = read(r#"{"path":"/"}"#).unwrap();
         assert_eq!(root, HostRepair::Mounted("/".to_owned()));
         let disk = read(r#"{"disk":"/dev/sdb1"}"#).unwrap();

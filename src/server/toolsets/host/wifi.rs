@@ -141,7 +141,7 @@ async fn country(
     change(&network, WifiAction::Country { country }, &cx).await
 }
 
-async fn change(network: &Network, deed: WifiAction, cx: &Cx) -> Result<WifiStatus> {
-    let changed = network.wifi_change(deed, cx.reference()).await;
+async fn change(network: &Network, action: WifiAction, cx: &Cx) -> Result<WifiStatus> {
+    let changed = network.wifi_change(action, cx.reference()).await;
     changed.map_err(failed)
 }

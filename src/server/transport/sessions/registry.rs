@@ -93,7 +93,7 @@ impl Sessions {
         let displaced = lock(&self.known).add(session.clone())?;
         self.forget(displaced);
         if let Some(vault) = self.vault() {
-            written(vault.sessions().add(&name, agent).await);
+            log_write_error(vault.sessions().add(&name, agent).await);
         }
         Ok(session)
     }
@@ -119,7 +119,7 @@ impl Sessions {
             return false;
         }
         if let Some(vault) = self.vault() {
-            written(vault.sessions().remove(&name.to_string()).await);
+            log_write_error(vault.sessions().remove(&name.to_string()).await);
         }
         true
     }
@@ -130,30 +130,30 @@ impl Sessions {
     }
 
     /// Stores that a session is subscribed to a resource, from a revision on.
-    pub async fn subscribed(&self, session: &Session, uri: &str, since: u64) {
-        if let Some(vault) = self.keeping(session) {
+    pub async fn note_subscribed(&self, session: &Session, uri: &str, since: u64) {
+        if let Some(vault) = self.vault_of(session) {
             let subscription = Subscription {
                 session: session.claims.session.to_string(),
                 uri: uri.to_owned(),
                 since,
             };
-            written(vault.subscriptions().add(subscription).await);
+            log_write_error(vault.subscriptions().add(subscription).await);
         }
     }
 
     /// Stores that it is no longer subscribed.
-    pub async fn unsubscribed(&self, session: &Session, uri: &str) {
-        if let Some(vault) = self.keeping(session) {
+    pub async fn note_unsubscribed(&self, session: &Session, uri: &str) {
+        if let Some(vault) = self.vault_of(session) {
             let name = session.claims.session.to_string();
-            written(vault.subscriptions().remove(&name, uri).await);
+            log_write_error(vault.subscriptions().remove(&name, uri).await);
         }
     }
 
     /// Stores the lowest severity of log messages that a session's client wants.
     pub async fn level_set(&self, session: &Session, level: LogSeverity) {
-        if let Some(vault) = self.keeping(session) {
+        if let Some(vault) = self.vault_of(session) {
             let name = session.claims.session.to_string();
-            written(vault.sessions().set_level(&name, level.as_str()).await);
+            log_write_error(vault.sessions().set_level(&name, level.as_str()).await);
         }
     }
 
@@ -167,7 +167,7 @@ impl Sessions {
             tokio::select! {
                 () = sleep(note_every(&live)) => self.note().await,
                 () = live.changed() => {}
-                () = changed(agents.as_mut()) => self.forget_strangers(),
+                () = wait_for_agents(agents.as_mut()) => self.forget_strangers(),
             }
         }
     }
@@ -191,7 +191,7 @@ impl Sessions {
                 idle,
                 heard,
             });
-            written(store.vault.sessions().note(uses.collect(), state).await);
+            log_write_error(store.vault.sessions().note(uses.collect(), state).await);
         }
     }
 
@@ -220,7 +220,7 @@ impl Sessions {
     }
 
     /// The vault, if this session is stored there.
-    fn keeping(&self, session: &Session) -> Option<&Vault> {
+    fn vault_of(&self, session: &Session) -> Option<&Vault> {
         self.vault().filter(|_| session.is_kept())
     }
 
@@ -257,20 +257,20 @@ fn load(store: &SessionStore, known: &mut SessionMap, grace: Duration) -> Result
         let theirs = subscriptions.remove(&stored.id).unwrap_or_default();
         let heard = stored.heard.unwrap_or(0);
         let theirs = theirs.into_iter().map(|Subscription { uri, since, .. }| {
-            let told = heard.max(since);
-            let seen = (goes_on && told <= state.revision).then_some(told);
+            let reported = heard.max(since);
+            let seen = (goes_on && reported <= state.revision).then_some(reported);
             let since = if seen.is_some() { since } else { 0 };
             DormantSubscription { uri, since, seen }
         });
         // An entry without a valid name was not written by this server, and no client has its id.
         if let Ok(name) = Uuid::parse_str(&stored.id) {
-            known.remember(name, asleep(stored, theirs.collect(), now, grace));
+            known.remember(name, dormant_session(stored, theirs.collect(), now, grace));
         }
     }
     Ok(())
 }
 
-fn asleep(
+fn dormant_session(
     stored: StoredSession,
     subscriptions: Vec<DormantSubscription>,
     now: Instant,
@@ -288,13 +288,13 @@ fn asleep(
 }
 
 /// If the vault cannot write, the session continues until the next restart.
-fn written<E: Display>(outcome: Result<(), E>) {
+fn log_write_error<E: Display>(outcome: Result<(), E>) {
     if let Err(cause) = outcome {
         tracing::error!(%cause, "cannot store a session; changes to it are lost at the next restart");
     }
 }
 
-async fn changed(agents: Option<&mut watch::Receiver<u64>>) {
+async fn wait_for_agents(agents: Option<&mut watch::Receiver<u64>>) {
     let changes = match agents {
         Some(agents) => agents.changed().await.is_ok(),
         None => false,
@@ -327,7 +327,7 @@ mod tests {
         Sessions::open(&[1; 32], Settings::default().into(), store).unwrap()
     }
 
-    async fn created(sessions: &Sessions, agent: &str) -> Arc<Session> {
+    async fn create_session(sessions: &Sessions, agent: &str) -> Arc<Session> {
         let nothing = Map::new();
         let made = sessions.create(agent, Version::V2025_11_25, &nothing);
         made.await
@@ -337,7 +337,7 @@ mod tests {
     #[tokio::test]
     async fn z3_a_session_is_found_by_its_agent_and_its_whole_id_alone() {
         let sessions = open(None);
-        let session = created(&sessions, "a").await;
+        let session = create_session(&sessions, "a").await;
         let id = &*session.id;
         assert!(Arc::ptr_eq(&sessions.find(id, "a").unwrap(), &session));
         assert!(sessions.find(id, "b").is_none());
@@ -353,7 +353,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn z4_a_session_rests_half_an_hour_and_any_use_begins_it_anew() {
         let sessions = open(None);
-        let session = created(&sessions, "a").await;
+        let session = create_session(&sessions, "a").await;
         let found = || sessions.find(&session.id, "a").is_some();
         for _ in 0..5 {
             assert!(found());
@@ -369,13 +369,16 @@ mod tests {
         tokio::time::advance(30 * MINUTE).await;
         assert!(!found());
         sessions.note().await;
-        assert!(*session.ended().borrow(), "and its memory is free");
+        assert!(*session.watch_end().borrow(), "and its memory is free");
     }
 
     #[tokio::test(start_paused = true)]
     async fn z4_a_session_that_was_never_used_ends_earlier() {
         let sessions = open(None);
-        let (used, unused) = (created(&sessions, "a").await, created(&sessions, "a").await);
+        let (used, unused) = (
+            create_session(&sessions, "a").await,
+            create_session(&sessions, "a").await,
+        );
         assert!(sessions.find(&used.id, "a").is_some());
         tokio::time::advance(5 * MINUTE).await;
         assert!(sessions.find(&unused.id, "a").is_none());
@@ -387,17 +390,17 @@ mod tests {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let sessions = open(Some(&vault));
-        let session = created(&sessions, "a").await;
+        let session = create_session(&sessions, "a").await;
         sessions.level_set(&session, LogSeverity::Error).await;
-        sessions.subscribed(&session, "u", 3).await;
-        sessions.subscribed(&session, "v", 9).await;
-        sessions.unsubscribed(&session, "u").await;
+        sessions.note_subscribed(&session, "u", 3).await;
+        sessions.note_subscribed(&session, "v", 9).await;
+        sessions.note_unsubscribed(&session, "u").await;
         let after = open(Some(&vault));
         assert!(after.find(&session.id, "b").is_none());
         let woken = after.find(&session.id, "a").unwrap();
         assert_eq!(woken.claims, session.claims);
         assert_eq!(woken.level(), Some(LogSeverity::Error));
-        assert_eq!(woken.interests.heard(), Some(9));
+        assert_eq!(woken.interests.reported_revision(), Some(9));
         assert!(Arc::ptr_eq(&after.find(&session.id, "a").unwrap(), &woken));
         after.end(&woken).await;
         assert!(open(Some(&vault)).find(&session.id, "a").is_none());
@@ -408,14 +411,14 @@ mod tests {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let sessions = open(Some(&vault));
-        let session = created(&sessions, "a").await;
+        let session = create_session(&sessions, "a").await;
         session.interests.add("u", 3).unwrap();
-        sessions.subscribed(&session, "u", 3).await;
+        sessions.note_subscribed(&session, "u", 3).await;
         session.interests.rewind(5);
         session.touch();
         sessions.note().await;
         let woken = open(Some(&vault)).find(&session.id, "a").unwrap();
-        assert_eq!(woken.interests.heard(), Some(5));
+        assert_eq!(woken.interests.reported_revision(), Some(5));
     }
 
     #[tokio::test]
@@ -424,16 +427,16 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let state = |revision| watch::Sender::new(revision);
         let sessions = open_over(Some(&vault), "d", &state(100));
-        let session = created(&sessions, "a").await;
+        let session = create_session(&sessions, "a").await;
         session.interests.add("u", 50).unwrap();
-        sessions.subscribed(&session, "u", 50).await;
+        sessions.note_subscribed(&session, "u", 50).await;
         session.interests.rewind(90);
         session.touch();
         sessions.note().await;
         let heard = |database: &str, revision| {
             let sessions = open_over(Some(&vault), database, &state(revision));
             let woken = sessions.find(&session.id, "a").unwrap();
-            woken.interests.heard_to_remember()
+            woken.interests.revision_to_store()
         };
         let nowhere = Some(u64::MAX);
         assert_eq!(heard("d", 100), Some(90));
@@ -456,13 +459,13 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let revision = watch::Sender::new(100);
         let sessions = open_over(Some(&vault), "d", &revision);
-        let session = created(&sessions, "a").await;
+        let session = create_session(&sessions, "a").await;
         session.interests.add("u", 50).unwrap();
         sessions.note().await;
-        assert_eq!(session.interests.heard(), Some(50));
+        assert_eq!(session.interests.reported_revision(), Some(50));
         revision.send_replace(60);
         sessions.note().await;
-        assert_eq!(session.interests.heard_to_remember(), Some(u64::MAX));
+        assert_eq!(session.interests.revision_to_store(), Some(u64::MAX));
     }
 
     #[tokio::test]
@@ -483,8 +486,8 @@ mod tests {
         }
         let sessions = open(Some(&vault));
         let (first, second) = (
-            created(&sessions, &agents[0]).await,
-            created(&sessions, &agents[1]).await,
+            create_session(&sessions, &agents[0]).await,
+            create_session(&sessions, &agents[1]).await,
         );
         let call = first
             .begin(&gatewren_wire::protocol::RequestId::Number(1))
@@ -500,7 +503,10 @@ mod tests {
             () = sessions.keep() => {}
             () = forgotten => {}
         }
-        assert!(!*first.ended().borrow(), "its call is the guard's to end");
+        assert!(
+            !*first.watch_end().borrow(),
+            "its call is the guard's to end"
+        );
         drop(call);
         assert!(sessions.find(&second.id, &agents[1]).is_some());
         vault.probe().await.unwrap();

@@ -64,12 +64,12 @@ impl Replay {
         let kept = streams.open.entry(stream);
         let kept = kept.or_insert_with(|| StreamBuffer::new(origin, revision));
         let connection = kept.connect(0);
-        let bell = kept.listen();
+        let events = kept.listen();
         drop(streams);
         let writer = ReplayWriter {
             replay: self.clone(),
             stream,
-            bell: bell.clone(),
+            events: events.clone(),
         };
         let reader = ReplayReader {
             replay: self.clone(),
@@ -78,7 +78,7 @@ impl Replay {
             origin,
             seen: 0,
             revision,
-            bell,
+            events,
         };
         (writer, reader)
     }
@@ -86,7 +86,7 @@ impl Replay {
     /// Opens another connection to a stream, after an event; the previous connection ends. `None` if there is no
     /// such stream, or no more events can follow.
     pub fn resume(self: &Arc<Self>, last: &EventId) -> Option<ResumedStream> {
-        if !self.gave(last) {
+        if !self.has_sent(last) {
             return None;
         }
         let mut streams = lock(&self.streams);
@@ -98,12 +98,12 @@ impl Replay {
         // those that the client misses can be dropped to make room.
         let is_whole = kept.is_whole(last.count);
         let connection = kept.connect(last.count);
-        let bell = kept.listen();
+        let events = kept.listen();
         drop(streams);
         let writer = ReplayWriter {
             replay: self.clone(),
             stream: last.stream,
-            bell: bell.clone(),
+            events: events.clone(),
         };
         let reader = ReplayReader {
             replay: self.clone(),
@@ -112,7 +112,7 @@ impl Replay {
             origin: last.origin,
             seen: last.count,
             revision: last.revision,
-            bell,
+            events,
         };
         Some(ResumedStream {
             writer,
@@ -122,7 +122,7 @@ impl Replay {
     }
 
     /// Whether an event id is of this session.
-    pub fn gave(&self, id: &EventId) -> bool {
+    pub fn has_sent(&self, id: &EventId) -> bool {
         id.session == self.session
     }
 
@@ -220,7 +220,7 @@ pub struct ResumedStream {
 pub struct ReplayWriter {
     replay: Arc<Replay>,
     stream: u64,
-    bell: watch::Receiver<()>,
+    events: watch::Receiver<()>,
 }
 
 impl ReplayWriter {
@@ -228,12 +228,12 @@ impl ReplayWriter {
     pub async fn say(&mut self, message: Vec<u8>, revision: Option<u64>) {
         lock(&self.replay.streams).push(self.stream, message.into(), revision);
         loop {
-            self.bell.borrow_and_update();
+            self.events.borrow_and_update();
             let behind = match lock(&self.replay.streams).open.get(&self.stream) {
                 Some(kept) => kept.is_read() && kept.unread() >= MAX_UNREAD,
                 None => false,
             };
-            if !behind || self.bell.changed().await.is_err() {
+            if !behind || self.events.changed().await.is_err() {
                 return;
             }
         }
@@ -272,12 +272,12 @@ impl ReplayWriter {
     /// Waits until everything was read, or the stream was dropped.
     pub async fn read_to_the_end(&mut self) {
         loop {
-            self.bell.borrow_and_update();
+            self.events.borrow_and_update();
             let done = match lock(&self.replay.streams).open.get(&self.stream) {
                 Some(kept) => !kept.is_read() && kept.unread() == 0,
                 None => true,
             };
-            if done || self.bell.changed().await.is_err() {
+            if done || self.events.changed().await.is_err() {
                 return;
             }
         }
@@ -285,7 +285,7 @@ impl ReplayWriter {
 
     /// Waits until the stream is dropped, for example because others need its room.
     pub async fn forgotten(&mut self) {
-        while self.bell.changed().await.is_ok() {}
+        while self.events.changed().await.is_ok() {}
     }
 
     /// Drops the stream with its buffer.
@@ -302,21 +302,21 @@ pub struct ReplayReader {
     origin: StreamOrigin,
     seen: u64,
     revision: u64,
-    bell: watch::Receiver<()>,
+    events: watch::Receiver<()>,
 }
 
 impl ReplayReader {
     /// Returns the id and the message of the next event; `None` if there will be none on this connection.
     pub async fn next(&mut self) -> Option<(String, Bytes)> {
         loop {
-            self.bell.borrow_and_update();
+            self.events.borrow_and_update();
             match self.take() {
                 NextEvent::Event(event) => {
                     self.seen = event.count;
                     return Some((self.id(event.revision, 0), event.data));
                 }
                 NextEvent::End => return None,
-                NextEvent::Later => self.bell.changed().await.ok()?,
+                NextEvent::Later => self.events.changed().await.ok()?,
             }
         }
     }
@@ -460,12 +460,12 @@ mod tests {
         let (replay, other) = (replay(), replay());
         let (writer, mut reader) = other.open(StreamOrigin::Call, 0);
         let theirs: EventId = reader.first_id().parse().unwrap();
-        assert!(replay.resume(&theirs).is_none() && !replay.gave(&theirs));
+        assert!(replay.resume(&theirs).is_none() && !replay.has_sent(&theirs));
         let renamed = EventId {
             session: replay.session,
             ..theirs
         };
-        assert!(replay.resume(&renamed).is_none() && replay.gave(&renamed));
+        assert!(replay.resume(&renamed).is_none() && replay.has_sent(&renamed));
         writer.end(Some(b"last".to_vec()));
         let (last, _) = next(&mut reader).await.unwrap();
         assert!(other.resume(&last).is_none());

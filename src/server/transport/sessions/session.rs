@@ -209,7 +209,7 @@ impl Session {
     }
 
     /// Returns a receiver that becomes true when the session has ended.
-    pub fn ended(&self) -> watch::Receiver<bool> {
+    pub fn watch_end(&self) -> watch::Receiver<bool> {
         self.ended.subscribe()
     }
 }

@@ -34,7 +34,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<ResponseB
         Ok(place) => place,
         Err(refusal) => return endpoint.turn_away(&refusal),
     };
-    let last = last_event(admitted).filter(|last| session.replay.gave(last));
+    let last = last_event(admitted).filter(|last| session.replay.has_sent(last));
     let Some(connection) = connect(endpoint, &session, admitted, last) else {
         // No events can follow, and only this status is understood by every client. After a stream that just ends,
         // clients reconnect at once; on a stream that stays open, they wait forever.
@@ -47,11 +47,11 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<ResponseB
     events(move |sender| async move {
         let _held = place;
         let version = session.claims.version();
-        let mut ended = session.ended();
+        let mut ended = session.watch_end();
         let Connection { reader, feed } = connection;
         tokio::select! {
             _ = forward(reader, &sender, version) => {}
-            () = WakeIsolated::new(tell(&endpoint, &session, &client, feed)) => {}
+            () = WakeIsolated::new(send_events(&endpoint, &session, &client, feed)) => {}
             () = WakeIsolated::new(async {
                 tokio::select! {
                     _ = ended.wait_for(|ended| *ended) => {}
@@ -122,7 +122,7 @@ fn go_back(session: &Session, newest: u64, lost: Option<Lost>) -> u64 {
     // The last reported revision counts and not the newest one, which may be ahead of it.
     let begins = match lost {
         Some(_) => newest,
-        None => session.interests.heard().unwrap_or(newest),
+        None => session.interests.reported_revision().unwrap_or(newest),
     };
     let (first, begun) = session.begin_streams(begins);
     if let Some(lost) = lost
@@ -130,7 +130,7 @@ fn go_back(session: &Session, newest: u64, lost: Option<Lost>) -> u64 {
     {
         session.interests.rewind(lost.revision);
     }
-    session.interests.heard().unwrap_or(newest)
+    session.interests.reported_revision().unwrap_or(newest)
 }
 
 /// Starts the listener before the client knows that its stream is open, so that the effects of its next request are
@@ -142,7 +142,7 @@ fn listen(endpoint: &Endpoint, session: &Session, client: &CallContext) {
 }
 
 /// Writes the session's events to a stream, while that stream is the active one.
-async fn tell(
+async fn send_events(
     endpoint: &Endpoint,
     session: &Session,
     client: &CallContext,

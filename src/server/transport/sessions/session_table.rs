@@ -202,7 +202,7 @@ impl SessionMap {
         });
         awake
             .filter_map(|(name, s)| {
-                Some((*name, s.use_to_note()?, s.interests.heard_to_remember()))
+                Some((*name, s.use_to_note()?, s.interests.revision_to_store()))
             })
             .collect()
     }
@@ -274,7 +274,7 @@ mod tests {
     use gatewren_base::config::Settings;
     use gatewren_wire::protocol::Version;
 
-    fn known(per_agent: u32, all: u32) -> SessionMap {
+    fn new_table(per_agent: u32, all: u32) -> SessionMap {
         let mut settings = Settings::default();
         settings.limits.max_sessions_per_agent = per_agent;
         settings.limits.max_sessions = all;
@@ -292,7 +292,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn at_an_agents_bound_its_longest_rested_session_makes_room() {
-        let mut known = known(2, 10);
+        let mut known = new_table(2, 10);
         let (first, second, theirs) = (session("a"), session("a"), session("b"));
         for session in [&theirs, &first, &second] {
             assert_eq!(known.add(session.clone()), Ok(None));
@@ -300,7 +300,7 @@ mod tests {
         }
         assert!(known.awake(&first.id, "a").is_some());
         assert_eq!(known.add(session("a")), Ok(Some(second.claims.session)));
-        assert!(*second.ended().borrow());
+        assert!(*second.watch_end().borrow());
         assert!(known.awake(&second.id, "a").is_none());
         assert!(known.awake(&first.id, "a").is_some());
         assert!(known.awake(&theirs.id, "b").is_some());
@@ -308,7 +308,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn at_the_bound_of_all_the_longest_rested_makes_room_and_none_that_is_in_use() {
-        let mut known = known(10, 2);
+        let mut known = new_table(10, 2);
         let (first, second) = (session("a"), session("b"));
         known.add(first.clone()).unwrap();
         a_moment_later().await;
@@ -323,7 +323,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_of_before_the_restart_counts_and_rests_and_ends_like_the_others() {
-        let mut known = known(10, 1);
+        let mut known = new_table(10, 1);
         let claims = SessionClaims::new("a", Version::V2025_06_18, &serde_json::Map::new());
         let asleep = || DormantSession {
             agent: "a".to_owned(),

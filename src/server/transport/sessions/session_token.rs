@@ -59,7 +59,7 @@ impl SessionClaims {
             session: Uuid::new_v4(),
             agent: agent.to_owned(),
             version: version.as_str().to_owned(),
-            capabilities: needed(version, declared),
+            capabilities: filter_needed(version, declared),
         }
     }
 
@@ -85,18 +85,18 @@ impl SessionClaims {
         let (body, tag) = id.split_once('.').filter(|_| id.len() <= MAX_ID_BYTES)?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
         hmac::verify(key, body.as_bytes(), &tag).ok()?;
-        let said = URL_SAFE_NO_PAD.decode(body).ok()?;
-        let form: Form = serde_json::from_slice(&said).ok()?;
+        let claims = URL_SAFE_NO_PAD.decode(body).ok()?;
+        let form: Form = serde_json::from_slice(&claims).ok()?;
         if form.format != FORMAT {
             return None;
         }
-        serde_json::from_slice(&said).ok()
+        serde_json::from_slice(&claims).ok()
     }
 }
 
 /// Keeps only the capabilities that this server may use in the client's revision, so that an id stays short
 /// whatever the client declares.
-fn needed(version: Version, declared: &Map<String, Value>) -> Map<String, Value> {
+fn filter_needed(version: Version, declared: &Map<String, Value>) -> Map<String, Value> {
     let client = ClientCapabilities::new(declared.clone());
     // Elicitation was added in 2025-06-18, and means forms there; modes were added in 2025-11-25.
     let (form, url) = if version < Version::V2025_06_18 {
@@ -166,14 +166,14 @@ mod tests {
     #[test]
     fn z12_an_id_of_a_form_that_is_not_known_is_refused_and_nothing_breaks() {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &[1; 32]);
-        let signed = |said: &Value| {
-            let body = URL_SAFE_NO_PAD.encode(said.to_string());
+        let signed = |claims: &Value| {
+            let body = URL_SAFE_NO_PAD.encode(claims.to_string());
             let tag = URL_SAFE_NO_PAD.encode(hmac::sign(&key, body.as_bytes()));
             SessionClaims::verify(&format!("{body}.{tag}"), &key)
         };
         let today = SessionClaims::new("a", Version::V2025_11_25, &Map::new());
-        let mut said = serde_json::to_value(&today).unwrap();
-        assert_eq!(signed(&said), Some(today));
+        let mut claims = serde_json::to_value(&today).unwrap();
+        assert_eq!(signed(&claims), Some(today));
         // The same claims may have another meaning in another format.
         for other in [
             json!(2),
@@ -182,8 +182,8 @@ mod tests {
             json!("1"),
             json!(null),
         ] {
-            said["f"] = other;
-            assert_eq!(signed(&said), None, "{said}");
+            claims["f"] = other;
+            assert_eq!(signed(&claims), None, "{claims}");
         }
         for other in [
             json!({"f": 2, "who": ["else"]}),

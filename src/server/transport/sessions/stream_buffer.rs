@@ -50,7 +50,7 @@ pub struct StreamBuffer {
     /// A connection that must end, and the last event that it sends.
     hung_up: Option<(u64, u64)>,
     over: bool,
-    bell: watch::Sender<()>,
+    changes: watch::Sender<()>,
 }
 
 impl StreamBuffer {
@@ -67,7 +67,7 @@ impl StreamBuffer {
             connections: 0,
             hung_up: None,
             over: false,
-            bell: watch::Sender::new(()),
+            changes: watch::Sender::new(()),
         }
     }
 
@@ -78,7 +78,7 @@ impl StreamBuffer {
 
     /// Returns a receiver that is notified of every change.
     pub fn listen(&self) -> watch::Receiver<()> {
-        self.bell.subscribe()
+        self.changes.subscribe()
     }
 
     /// Adds a connection, which becomes the reader and continues after this event.
@@ -86,7 +86,7 @@ impl StreamBuffer {
         self.connections += 1;
         self.reader = self.connections;
         self.read = seen.min(self.given);
-        self.ring();
+        self.notify_reader();
         self.connections
     }
 
@@ -94,7 +94,7 @@ impl StreamBuffer {
     pub fn disconnect(&mut self, connection: u64) {
         if self.reader == connection {
             self.reader = 0;
-            self.ring();
+            self.notify_reader();
         }
     }
 
@@ -110,7 +110,7 @@ impl StreamBuffer {
             Some(event) => {
                 let event = event.clone();
                 self.read = event.count;
-                self.ring();
+                self.notify_reader();
                 NextEvent::Event(event)
             }
             None if self.over || last.is_some() => NextEvent::End,
@@ -152,21 +152,21 @@ impl StreamBuffer {
             data,
             at,
         });
-        self.ring();
+        self.notify_reader();
     }
 
     /// Ends the current connection after the last event so far.
     pub fn hang_up(&mut self) {
         if self.reader != 0 {
             self.hung_up = Some((self.reader, self.given));
-            self.ring();
+            self.notify_reader();
         }
     }
 
     /// Marks the stream as complete: no event will follow.
     pub fn end(&mut self) {
         self.over = true;
-        self.ring();
+        self.notify_reader();
     }
 
     /// Whether the stream is complete and empty, and no connection reads it.
@@ -202,7 +202,7 @@ impl StreamBuffer {
         self.bytes
     }
 
-    fn ring(&self) {
-        self.bell.send_replace(());
+    fn notify_reader(&self) {
+        self.changes.send_replace(());
     }
 }
