@@ -289,7 +289,7 @@ mod tests {
             ("~", "no"),
         ];
         for (security, expected) in cases {
-            assert_eq!(way(security), expected, "{security}");
+            assert_eq!(key_management(security), expected, "{security}");
         }
         let none = choose_authentication("WPA2", None).unwrap_err();
         assert!(none.message.contains("wifi_networks"), "{none}");
