@@ -336,9 +336,9 @@ mod tests {
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         again.args(["--exact", &format!("{module}::{test}"), "--nocapture"]);
         let output = again.env(ALONE, "1").output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
+        let stdout = String::from_utf8_lossy(&output.stdout);
         assert!(
-            output.status.success() && text.contains("1 passed"),
+            output.status.success() && stdout.contains("1 passed"),
             "{output:?}"
         );
         false

@@ -22,10 +22,10 @@ pub fn for_stateful(method: &str, mut result: Value, version: Version) -> Value 
             }
         }),
         "prompts/list" => {
-            rewrite_each(object, "prompts", |prompt| downgrade_entry(prompt, version))
+            rewrite_each(object, "prompts", |prompt| downgrade_entry(prompt, version));
         }
         "resources/list" => rewrite_each(object, "resources", |resource| {
-            downgrade_entry(resource, version)
+            downgrade_entry(resource, version);
         }),
         "resources/templates/list" => {
             rewrite_each(object, "resourceTemplates", |template| {
