@@ -914,7 +914,7 @@ fn places_are_added_below_what_the_owner_names_and_the_owners_own_stay() {
     for (tool, target, why) in [
         ("backup_target_add", "own", "already"),
         ("backup_target_add", "local", "already"),
-        ("backup_target_remove", "local", "owner of this box"),
+        ("backup_target_remove", "local", "owner of this server"),
         ("backup_target_remove", "none", "no backup target"),
         ("backup_target_mount", "local", "cannot be mounted"),
     ] {

@@ -353,7 +353,7 @@ fn one_of_the_owners_takes_its_place_while_clients_are_connected_and_goes_again(
     assert_eq!(
         by_name.send_over(&mut kept).status,
         200,
-        "that name is this box's"
+        "that name is this server's"
     );
     let installed = server.state_dir().join("tls/installed.pem");
     let facts = fs::metadata(&installed).unwrap();

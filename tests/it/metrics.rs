@@ -92,7 +92,7 @@ fn whoever_is_on_the_box_looks_without_a_token_only_where_the_owner_wants_it() {
     let through = bare(&server.client()).host("box.example").send();
     assert_eq!(
         through.status, 401,
-        "a tunnel on the box, under the box's public name"
+        "a tunnel on the server, under the server's public name"
     );
     assert_eq!(bare(&server.client()).host("localhost").send().status, 200);
     server.reload_with("");

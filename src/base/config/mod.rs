@@ -64,6 +64,6 @@ pub use risk::Risk;
 pub use settings::{
     InboxSettings, LimitSettings, Settings, StateLogSettings, TaskSettings, TlsMode,
 };
-pub use space::{Reach, Space, Spaces, WHOLE_BOX};
+pub use space::{Reach, Space, Spaces, WHOLE_SERVER};
 pub use template::ContainerTemplate;
 pub use watched_path::WatchedPath;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::glob::Glob;
 
 /// The name of the space with the host and all containers.
-pub const WHOLE_BOX: &str = "*";
+pub const WHOLE_SERVER: &str = "*";
 
 /// A named part of the host as configured: `[spaces.media]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{context::CliContext, list};
-use gatewren_base::config::{Glob, Mode, Policy, Risk, Space, WHOLE_BOX};
+use gatewren_base::config::{Glob, Mode, Policy, Risk, Space, WHOLE_SERVER};
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::auth::{AuthError, policy_of};
 use gatewren_gate::owner_actions::{PolicyPreview, find_agent, sanitize, standing};
@@ -128,7 +128,7 @@ fn token(agent: &Agent) -> String {
 fn space(context: &CliContext, agent: &Agent) -> String {
     let name = agent.space.as_deref().unwrap_or("-");
     match context.spaces.get(name) {
-        _ if name == WHOLE_BOX => "the host and all containers".to_owned(),
+        _ if name == WHOLE_SERVER => "the host and all containers".to_owned(),
         Some(Space { containers, host }) => {
             let host = if *host {
                 "and the host"

@@ -2,7 +2,7 @@
 
 use super::error::AuthError;
 use super::principal::{AgentId, AgentIdentity};
-use gatewren_base::config::{Overrides, Policy, Reach, Spaces, WHOLE_BOX};
+use gatewren_base::config::{Overrides, Policy, Reach, Spaces, WHOLE_SERVER};
 use gatewren_store::vault::Agent;
 
 /// Returns an agent's policy. An error if its overrides cannot be read.
@@ -18,7 +18,7 @@ pub fn policy_of(agent: &Agent) -> Result<Policy, AuthError> {
 /// Returns what an agent can access: its space, which must be configured, narrowed by its policy.
 pub fn reach_of(agent: &Agent, policy: &Policy, spaces: &Spaces) -> Result<Reach, AuthError> {
     let space = agent.space.as_ref().ok_or(AuthError::NoSpace)?;
-    let reach = if space == WHOLE_BOX {
+    let reach = if space == WHOLE_SERVER {
         Reach::everything()
     } else {
         Reach::of(spaces.get(space).ok_or(AuthError::NoSpace)?)

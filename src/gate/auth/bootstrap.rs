@@ -1,7 +1,7 @@
 //! New agents: those that the owner adds, and the one that `gatewren try` adds for itself. Also new tokens.
 
 use super::token::Token;
-use gatewren_base::config::{Policy, Preset, WHOLE_BOX};
+use gatewren_base::config::{Policy, Preset, WHOLE_SERVER};
 use gatewren_base::sys::Secret;
 use gatewren_store::vault::{Agent, NewAgent, Vault, VaultError};
 
@@ -12,7 +12,7 @@ pub struct AgentSpec {
     pub name: String,
     /// Its policy.
     pub policy: Policy,
-    /// Its space; [`WHOLE_BOX`] means the host and all containers.
+    /// Its space; [`WHOLE_SERVER`] means the host and all containers.
     pub space: String,
     /// When its token expires, in milliseconds since 1970; `None` if it never does.
     pub expires_ms: Option<u64>,
@@ -31,7 +31,7 @@ pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secr
     let admission = AgentSpec {
         name: name.to_owned(),
         policy: preset.into(),
-        space: WHOLE_BOX.to_owned(),
+        space: WHOLE_SERVER.to_owned(),
         expires_ms: None,
     };
     let added = add_agent(vault, admission).await;

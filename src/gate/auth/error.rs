@@ -29,9 +29,9 @@ impl fmt::Display for AuthError {
             Self::Malformed => {
                 "this is not a complete gatewren token; copy all 52 characters, beginning with gw_"
             }
-            Self::Unknown => "unknown token; ask the owner of the box for a new one",
-            Self::Expired => "this token has expired; ask the owner of the box for a new one",
-            Self::Revoked => "this token was revoked by the owner of the box",
+            Self::Unknown => "unknown token; ask the owner of the server for a new one",
+            Self::Expired => "this token has expired; ask the owner of the server for a new one",
+            Self::Revoked => "this token was revoked by the owner of the server",
             Self::NoSpace => {
                 "this agent has no space, or its space is not in the settings; the owner sets it with gatewren agent edit with gatewren agent edit"
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::grants::{GrantBook, GrantedCall};
 use super::links::LinkKey;
 use super::logins::LoginKey;
-use gatewren_base::config::{Policy, Preset, Reach, WHOLE_BOX};
+use gatewren_base::config::{Policy, Preset, Reach, WHOLE_SERVER};
 use gatewren_store::vault::OWNER;
 
 /// The id of an agent.
@@ -99,7 +99,7 @@ impl Principal {
                 id: AgentId::from(name),
                 name: name.into(),
                 policy: preset.into(),
-                space: WHOLE_BOX.into(),
+                space: WHOLE_SERVER.into(),
                 reach: Reach::everything(),
                 token: [0; 32],
                 token_id: None,
@@ -176,7 +176,7 @@ impl Principal {
         self.identity.policy.preset
     }
 
-    /// Returns its space; [`WHOLE_BOX`] means the host and all containers.
+    /// Returns its space; [`WHOLE_SERVER`] means the host and all containers.
     pub fn space(&self) -> &Arc<str> {
         &self.identity.space
     }

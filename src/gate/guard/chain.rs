@@ -205,7 +205,8 @@ impl Guard {
             if name.is_empty() || headers.contains_key(name) {
                 return Ok(());
             }
-            let words = format!("the owner of this box requires the header {name} in each request");
+            let words =
+                format!("the owner of this server requires the header {name} in each request");
             let status = StatusCode::FORBIDDEN;
             Err(Refusal::new(status, "header_required", words))
         })

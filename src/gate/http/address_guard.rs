@@ -60,11 +60,11 @@ impl AllowedServers {
         let (may, words) = match self {
             Self::HttpsOrThisBox => (
                 peer.is_loopback(),
-                "plain http:// is only allowed to this box itself; use https://",
+                "plain http:// is only allowed to this server itself; use https://",
             ),
             Self::HttpsOrLocalNetwork => (
                 is_local(peer),
-                "plain http:// is only allowed to this box and the local network; use https://",
+                "plain http:// is only allowed to this server and the local network; use https://",
             ),
             Self::Https | Self::PublicInternet | Self::At(_) => (false, URL_FORM),
         };

@@ -80,7 +80,7 @@ impl fmt::Display for AuthorityError {
             ),
             Self::NotPermitted { subject, ca } => write!(
                 f,
-                "the certificate authority {} is limited to the names that this box had when it was created, \
+                "the certificate authority {} is limited to the names that this server had when it was created, \
                  and cannot sign for {subject}. Remove {subject} from the settings, use a certificate of your \
                  own (gatewren cert install), or {}",
                 ca.display(),
@@ -214,7 +214,7 @@ impl AuthorityFiles {
         let made = issue::authority(&own, now).map_err(AuthorityError::Making)?;
         files::write_private(&self.ca_key, made.key.as_bytes())?;
         files::write_private(&self.ca, made.cert.as_bytes())?;
-        tracing::info!(ca = %self.ca.display(), "created a certificate authority for this box");
+        tracing::info!(ca = %self.ca.display(), "created a certificate authority for this server");
         Ok(())
     }
 

@@ -55,7 +55,7 @@ impl fmt::Display for ListenError {
             io::ErrorKind::AddrNotAvailable => {
                 write!(
                     f,
-                    "this box does not have the address {}; choose one of its own with --listen",
+                    "this server does not have the address {}; choose one of its own with --listen",
                     address.ip()
                 )
             }

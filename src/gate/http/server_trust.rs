@@ -75,7 +75,7 @@ fn authority_of(file: &Path) -> io::Result<RootCertStore> {
 /// Returns a TLS configuration that trusts these authorities.
 fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
     if roots.is_empty() {
-        let words = "the box trusts no certificate authority; install ca-certificates";
+        let words = "the server trusts no certificate authority; install ca-certificates";
         return Err(io::Error::other(words));
     }
     let provider = Arc::new(ring::default_provider());

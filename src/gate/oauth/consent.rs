@@ -100,7 +100,7 @@ impl ConsentContext<'_> {
         match form.get("decision") {
             Some("approve") => {}
             Some("refuse") => {
-                let words = "the owner of the box refused";
+                let words = "the owner of the server refused";
                 let more = [("error", "access_denied"), ("error_description", words)];
                 return asked.answer(self.site, &more);
             }

@@ -8,7 +8,7 @@ use super::page::page;
 use super::redirect::{RedirectKind, host, place, policy_source};
 use super::texts;
 use crate::http::ResponseBody;
-use gatewren_base::config::{Preset, Spaces, WHOLE_BOX};
+use gatewren_base::config::{Preset, Spaces, WHOLE_SERVER};
 use gatewren_base::sys::{exact_line, text_notes};
 use gatewren_store::vault::Agent;
 
@@ -99,13 +99,13 @@ impl ConsentPage<'_> {
                 }
             }
             @if self.spaces.is_empty() {
-                input type="hidden" name="space" value=(WHOLE_BOX);
+                input type="hidden" name="space" value=(WHOLE_SERVER);
             } @else {
                 div class="field" {
                     label for="space" { (texts::IN_SPACE) }
                     select id="space" name="space" {
                         @for name in self.spaces.keys() { option value=(name) { (name) } }
-                        option value=(WHOLE_BOX) { (texts::WHOLE_BOX) }
+                        option value=(WHOLE_SERVER) { (texts::WHOLE_SERVER) }
                     }
                 }
             }
@@ -119,7 +119,7 @@ impl ConsentPage<'_> {
 /// Renders the existing agent, which the program will use again.
 fn known(agent: &Agent) -> Markup {
     let space = match agent.space.as_deref() {
-        Some(WHOLE_BOX) => texts::WHOLE_BOX,
+        Some(WHOLE_SERVER) => texts::WHOLE_SERVER,
         Some(space) => space,
         None => texts::NO_SPACE,
     };

@@ -14,7 +14,7 @@ pub const THIS_COMPUTER: &str = "That is the computer in front of you. Any progr
 pub const CALL_IT: &str = "Name of the agent";
 pub const IT_MAY: &str = "Policy";
 pub const IN_SPACE: &str = "Space";
-pub const WHOLE_BOX: &str = "the whole box";
+pub const WHOLE_SERVER: &str = "the whole server";
 pub const NO_SPACE: &str = "no space";
 pub const BECOMES_AGENT: &str =
     "It becomes an agent, which you can view, change and revoke like any other:";

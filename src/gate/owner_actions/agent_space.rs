@@ -1,16 +1,16 @@
 //! Selects the space of an agent.
 
-use gatewren_base::config::{Spaces, WHOLE_BOX, nearest};
+use gatewren_base::config::{Spaces, WHOLE_SERVER, nearest};
 use gatewren_base::sys::sanitize;
 
 /// Returns the requested space if it exists. If the owner has defined spaces, one must be requested: omitting the
 /// option must not yield a token for the whole host.
 pub fn chosen(asked: Option<&str>, spaces: &Spaces) -> Result<String, String> {
     match asked {
-        Some(WHOLE_BOX) => Ok(WHOLE_BOX.to_owned()),
+        Some(WHOLE_SERVER) => Ok(WHOLE_SERVER.to_owned()),
         Some(name) if spaces.contains_key(name) => Ok(name.to_owned()),
         Some(name) => Err(unknown(name, spaces)),
-        None if spaces.is_empty() => Ok(WHOLE_BOX.to_owned()),
+        None if spaces.is_empty() => Ok(WHOLE_SERVER.to_owned()),
         None => Err(format!("choose the agent's space: {}", offered(spaces))),
     }
 }
@@ -21,7 +21,7 @@ fn unknown(name: &str, spaces: &Spaces) -> String {
     if spaces.is_empty() {
         return format!(
             "unknown space \"{shown}\": the settings define none; [spaces.NAME] defines one, and without \
-             --space the agent reaches the whole box"
+             --space the agent reaches the whole server"
         );
     }
     match nearest(name, known) {
@@ -34,7 +34,7 @@ fn offered(spaces: &Spaces) -> String {
     let named = spaces.keys().map(|name| format!("--space {name}"));
     let named: Vec<String> = named.collect();
     format!(
-        "{}, or --space '{WHOLE_BOX}' for the whole box",
+        "{}, or --space '{WHOLE_SERVER}' for the whole server",
         named.join(", ")
     )
 }
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(chosen(Some("*"), &spaces).as_deref(), Ok("*"));
         assert_eq!(
             chosen(None, &spaces).unwrap_err(),
-            "choose the agent's space: --space media, --space web, or --space '*' for the whole box"
+            "choose the agent's space: --space media, --space web, or --space '*' for the whole server"
         );
         let said = chosen(Some("medai"), &spaces).unwrap_err();
         assert_eq!(said, "unknown space \"medai\"; did you mean \"media\"?");

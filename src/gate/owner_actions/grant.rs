@@ -19,7 +19,7 @@ pub fn known_tool(vault: &Vault, tool: &str) -> Result<(), String> {
     }
     let near = nearest(tool, names.iter().copied());
     let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-    Err(format!("unknown tool {tool:?} on this box{near}"))
+    Err(format!("unknown tool {tool:?} on this server{near}"))
 }
 
 /// Tools with an argument `command` for a shell, which runs as root unless the call names a user.

@@ -9,7 +9,7 @@ use gatewren_base::config::{Mode, Preset, Risk};
 /// Returns a few sentences for a model, with the host's name if it is known.
 pub fn introduce(who: &Principal, name: Option<&str>) -> String {
     let policy = who.policy();
-    let place = name.map_or_else(String::new, |name| format!(" of the box {name:?}"));
+    let place = name.map_or_else(String::new, |name| format!(" of the server {name:?}"));
     let mut text = format!(
         "You are the agent {:?}{place}, with the policy `{}`",
         who.name(),
@@ -60,7 +60,7 @@ mod tests {
         let told = |preset| introduce(&Principal::without_token("ada", preset), Some("nest"));
         let operator = told(Preset::Operate);
         assert!(operator.starts_with(
-            "You are the agent \"ada\" of the box \"nest\", with the policy `operate`."
+            "You are the agent \"ada\" of the server \"nest\", with the policy `operate`."
         ));
         assert!(
             operator.contains("Tools of the class read, scan, write run at once."),

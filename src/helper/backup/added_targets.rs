@@ -27,7 +27,7 @@ pub async fn add(
     let root = root.cloned().ok_or_else(|| {
         let message = format!(
             "a backup target can only be added below a directory in backup_roots of {HELPER_POLICY_FILE}; only the \
-             owner of this box can change that"
+             owner of this server can change that"
         );
         OperationRefusal::bad_command(message)
     })?;
@@ -53,7 +53,7 @@ pub async fn forget(
 ) -> Result<OperationEnd, OperationRefusal> {
     if find_target(helper, name)?.of_the_owner {
         let message = format!(
-            "backup target '{name}' is set in {HELPER_POLICY_FILE}; only the owner of this box can remove it"
+            "backup target '{name}' is set in {HELPER_POLICY_FILE}; only the owner of this server can remove it"
         );
         return Err(OperationRefusal::bad_command(message));
     }

@@ -90,7 +90,7 @@ pub fn find_target(
             format!("there is no backup target '{name}'; backup_target_list shows those that exist")
         } else {
             format!(
-                "there is no backup target '{name}', and no other one: the owner of this box sets them in \
+                "there is no backup target '{name}', and no other one: the owner of this server sets them in \
                  backup_targets of {HELPER_POLICY_FILE}"
             )
         })
@@ -179,7 +179,7 @@ impl HelperBackupTarget {
                 return Ok(Some(path));
             }
             let message = format!(
-                "there is no restic repository in {repository}; run on the box: restic init -r {repository} \
+                "there is no restic repository in {repository}; run on the server: restic init -r {repository} \
                  --password-file {password}"
             );
             Err(OperationRefusal::failed(message))
@@ -286,7 +286,7 @@ pub fn own(path: &Path) -> Result<(), OperationRefusal> {
     }
     if facts.uid() != own_uid() || facts.mode() & WRITABLE_BY_OTHERS != 0 {
         let message = format!(
-            "{shown} must be writable by root only; run on the box: chown root {shown} && chmod go-w {shown}"
+            "{shown} must be writable by root only; run on the server: chown root {shown} && chmod go-w {shown}"
         );
         return Err(OperationRefusal::failed(message));
     }
@@ -298,7 +298,7 @@ pub fn private(path: &str) -> Result<(), OperationRefusal> {
     let facts = fs::metadata(path).map_err(|e| OperationRefusal::failed(format!("{path}: {e}")))?;
     if !facts.is_file() || facts.uid() != own_uid() || facts.mode() & OF_OTHERS != 0 {
         let message = format!(
-            "{path} must be accessible to root only; run on the box: chown root {path} && chmod 600 {path}"
+            "{path} must be accessible to root only; run on the server: chown root {path} && chmod 600 {path}"
         );
         return Err(OperationRefusal::failed(message));
     }

@@ -131,7 +131,7 @@ impl AllowedDirectories {
         roots.max_by_key(|(root, _)| root.len()).ok_or_else(|| {
             let (key, shown) = (self.key, path.escape_debug());
             let message = format!(
-                "{shown} is not in a directory that {key} in {HELPER_POLICY_FILE} allows; only the owner of this box \
+                "{shown} is not in a directory that {key} in {HELPER_POLICY_FILE} allows; only the owner of this server \
                  can change that"
             );
             OperationRefusal::new(RefusalCode::Forbidden, message)
@@ -220,7 +220,7 @@ fn unsafe_ancestor(path: &Path) -> OperationRefusal {
     let shown = path.display();
     OperationRefusal::failed(format!(
         "{shown} must be writable by root only; otherwise another user could redirect a restore below it. Nothing \
-         was changed. Run on the box: chown root {shown} && chmod go-w {shown}"
+         was changed. Run on the server: chown root {shown} && chmod go-w {shown}"
     ))
 }
 

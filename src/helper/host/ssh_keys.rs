@@ -63,7 +63,7 @@ fn find_entry(entries: &[String], account: Option<&str>) -> Result<String, Opera
     };
     found.cloned().ok_or_else(|| {
         let message = format!(
-            "name an account: ssh_keys in {HELPER_POLICY_FILE} allows {}; only the owner of this box can change that",
+            "name an account: ssh_keys in {HELPER_POLICY_FILE} allows {}; only the owner of this server can change that",
             entries.join(", ")
         );
         OperationRefusal::bad_command(message)
@@ -138,7 +138,7 @@ fn remove(entry: &str, fingerprint: &Fingerprint) -> Result<SshKeyChange, Operat
     if block.len() == parts.block.len() {
         let is_foreign = lines(&file.bytes).any(is_it);
         let words = if is_foreign {
-            "gatewren did not add this key; only the owner of this box can remove it"
+            "gatewren did not add this key; only the owner of this server can remove it"
         } else {
             "there is no such key; ssh_key_list shows those that exist"
         };

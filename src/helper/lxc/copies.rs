@@ -142,7 +142,7 @@ fn no_template(name: &str, known: &[ContainerTemplate]) -> OperationRefusal {
     let known: Vec<&str> = known.iter().map(ContainerTemplate::name).collect();
     let name = name.escape_debug();
     OperationRefusal::bad_command(if known.is_empty() {
-        "the owner of this box allows no templates; templates in /etc/gatewren/helper.toml lists the allowed ones"
+        "the owner of this server allows no templates; templates in /etc/gatewren/helper.toml lists the allowed ones"
             .to_owned()
     } else {
         let known = known.join(", ");

@@ -53,7 +53,7 @@ pub fn choose_authentication(
     let key_management = match (has("802.1X"), has("WPA1") || has("WPA2"), has("WPA3")) {
         (true, ..) => {
             return Err(OperationRefusal::failed(
-                "this network needs more than a password (802.1X); the owner can join it on the box, with nmtui or \
+                "this network needs more than a password (802.1X); the owner can join it on the server, with nmtui or \
                  nmcli",
             ));
         }

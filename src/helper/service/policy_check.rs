@@ -13,7 +13,7 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Operati
         Some(class) if !policy.allows(class) => Err(OperationRefusal::new(
             RefusalCode::Forbidden,
             format!(
-                "{class} is off in {HELPER_POLICY_FILE}: {} for every agent; only the owner of this box can change \
+                "{class} is off in {HELPER_POLICY_FILE}: {} for every agent; only the owner of this server can change \
                  that",
                 refusal_text(class)
             ),
@@ -60,7 +60,7 @@ fn refusal_text(class: HelperClass) -> &'static str {
         HelperClass::ContainerFiles => {
             "listing, reading and writing files in containers is refused"
         }
-        HelperClass::Power => "restarting and shutting down this box is refused",
+        HelperClass::Power => "restarting and shutting down this server is refused",
         HelperClass::Updates => "reading the state and history of updates is refused",
         HelperClass::UpdatesApply => "fetching and installing updates is refused",
         HelperClass::HostLogs => "reading the host's journal is refused",

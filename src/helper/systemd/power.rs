@@ -58,7 +58,7 @@ async fn not_inhibited(helper: &HelperContext) -> Result<(), OperationRefusal> {
     };
     if locks.split(':').any(|lock| lock == "shutdown") {
         return Err(OperationRefusal::failed(
-            "a program currently blocks the shutdown of this box; find it with: systemd-inhibit --list",
+            "a program currently blocks the shutdown of this server; find it with: systemd-inhibit --list",
         ));
     }
     Ok(())
@@ -84,7 +84,8 @@ fn time_after(delay_s: u32) -> Result<String, OperationRefusal> {
     let (shortest, longest) = DELAY_SECONDS;
     let delay = Duration::from_secs(delay_s.clamp(shortest, longest).into());
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_err(|_| OperationRefusal::failed("the clock of this box is before 1970"))?;
+    let now =
+        now.map_err(|_| OperationRefusal::failed("the clock of this server is before 1970"))?;
     Ok((now + delay).as_micros().to_string())
 }
 

@@ -132,7 +132,7 @@ fn bounded(helper: &HelperContext, unit: &UnitName) -> Result<(), OperationRefus
     }
     if OF_THE_BOX.contains(&name) {
         return Err(OperationRefusal::bad_command(format!(
-            "{name} changes the state of the whole box; use server_restart or server_shutdown, if the owner allows \
+            "{name} changes the state of the whole server; use server_restart or server_shutdown, if the owner allows \
              them"
         )));
     }

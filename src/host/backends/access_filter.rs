@@ -60,7 +60,7 @@ impl AccessFilter {
 
     /// Checks access to everything on the host.
     pub fn everything(&self) -> Result<(), BackendError> {
-        let words = "the whole box is not within this agent's reach";
+        let words = "the whole server is not within this agent's reach";
         demand(self.0.is_everything(), words)
     }
 }

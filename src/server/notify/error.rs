@@ -40,7 +40,7 @@ impl DeliveryError {
             }
             Self::Refused(HttpClientError::Http(_)) => "it does not speak HTTP".to_owned(),
             Self::Refused(other) => other.to_string(),
-            Self::Mail(_) => "the box could not send it".to_owned(),
+            Self::Mail(_) => "the server could not send it".to_owned(),
         }
     }
 }

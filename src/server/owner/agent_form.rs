@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::texts;
 use gatewren_base::config::{
-    Glob, IpNetwork, Mode, Overrides, Policy, Preset, Risk, Spaces, WHOLE_BOX,
+    Glob, IpNetwork, Mode, Overrides, Policy, Preset, Risk, Spaces, WHOLE_SERVER,
 };
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::auth::AgentSpec;
@@ -208,7 +208,7 @@ fn presets(wanted: &AgentFormValues, is_new: bool) -> Markup {
 }
 
 fn space(wanted: &AgentFormValues, spaces: &Spaces) -> Markup {
-    let known = spaces.contains_key(&wanted.space) || wanted.space == WHOLE_BOX;
+    let known = spaces.contains_key(&wanted.space) || wanted.space == WHOLE_SERVER;
     html! {
         div class="field" {
             label for="space" { (texts::SPACE) }
@@ -218,7 +218,7 @@ fn space(wanted: &AgentFormValues, spaces: &Spaces) -> Markup {
                 }
                 @if !spaces.is_empty() && wanted.space.is_empty() { option value="" { (texts::CHOOSE) } }
                 @for name in spaces.keys() { option value=(name) selected[*name == wanted.space] { (name) } }
-                option value=(WHOLE_BOX) selected[wanted.space == WHOLE_BOX] { (texts::WHOLE_BOX) }
+                option value=(WHOLE_SERVER) selected[wanted.space == WHOLE_SERVER] { (texts::WHOLE_SERVER) }
             }
         }
     }

@@ -25,7 +25,7 @@ pub const TOO_MANY_READERS: &str = "Too many pages are open; reload this one to 
 pub const GO_ON: &str = "Continue";
 pub const SIGN_IN: &str = "Sign in";
 pub const SET_UP: &str = "Set the owner's password";
-pub const SET_UP_HOW: &str = "The code proves that you own this box. It can be used once, within a day. To get it, run on the box:";
+pub const SET_UP_HOW: &str = "The code proves that you own this server. It can be used once, within a day. To get it, run on the server:";
 pub const CODE: &str = "One-time code";
 pub const PASSWORD: &str = "The owner's password";
 pub const NEW_PASSWORD: &str = "New password, 10 characters or more";
@@ -33,7 +33,7 @@ pub const ONCE_MORE: &str = "Repeat the password";
 pub const SET_IT: &str = "Set the password";
 pub const TWO_PASSWORDS: &str = "The two passwords differ; nothing was set.";
 pub const FORGOTTEN: &str =
-    "Forgotten? Root can set a new one on the box: sudo gatewren owner set-password";
+    "Forgotten? Root can set a new one on the server: sudo gatewren owner set-password";
 pub const SIGN_OUT: &str = "Sign out";
 pub const SIGN_OUT_EVERYWHERE: &str = "Sign the owner out everywhere";
 pub const THIS_ONE: &str = "this one";
@@ -192,7 +192,7 @@ pub const AS_POLICY_SAYS: &str = "default of the policy";
 pub const CHOOSE: &str = "choose one";
 pub const CHOOSE_POLICY: &str = "Choose a policy: observe, suggest, operate or admin.";
 pub const CHOOSE_MODE: &str = "Choose a mode: allow, confirm, confirm-owner, propose or deny.";
-pub const WHOLE_BOX: &str = "the whole box";
+pub const WHOLE_SERVER: &str = "the whole server";
 pub const NO_SUCH_SPACE: &str = "(not in the settings)";
 pub const TOOLSETS: &str = "Toolsets";
 pub const TOOLSETS_HOW: &str =
@@ -214,7 +214,7 @@ pub const QR: &str = "The token as a QR code";
 pub const COPY: &str = "Copy";
 pub const COPIED: &str = "Copied";
 pub const CLIENTS: &str = "Configuration for your client";
-pub const AUTHORITY_FIRST: &str = "The client must trust this box's certificate authority. Save it on the client's machine as gatewren-ca.pem:";
+pub const AUTHORITY_FIRST: &str = "The client must trust this server's certificate authority. Save it on the client's machine as gatewren-ca.pem:";
 pub const GOES_INTO: &str = "Paste it into:";
 pub const TO_AGENT: &str = "To the agent";
 pub const PREVIEW: &str = "Preview";
@@ -227,7 +227,7 @@ pub const ROTATE: &str = "New token";
 pub const REVOKE: &str = "Revoke";
 pub const NO_TOOLS: &str = "It has no tools, or the server has not yet started with this vault.";
 pub const TOOLS_WHOSE_CALLS: &str = "tools with calls that";
-pub const TOOLS_OFF: &str = "tools that helper.toml disables on this box";
+pub const TOOLS_OFF: &str = "tools that helper.toml disables on this server";
 pub const TOOLS_HIDDEN: &str = "tools are hidden from it";
 pub const LAST_CALLS: &str = "Its last calls";
 pub const ALL_CALLS: &str = "All its calls";
@@ -245,7 +245,7 @@ pub const NO_CALLS: &str = "No calls match.";
 pub const CHAIN_INTACT: &str = "The chain is intact. Rows:";
 pub const CHAIN_TRIMMED: &str = "Trimmed rows before these:";
 pub const CHAIN_BROKEN: &str = "The chain is broken at row";
-pub const EXACT_SEALED: &str = "Some values are left out here. The exact arguments are encrypted with the owner's key; to read them, run on the box:";
+pub const EXACT_SEALED: &str = "Some values are left out here. The exact arguments are encrypted with the owner's key; to read them, run on the server:";
 pub const EXACT_NONE: &str =
     "Some values are left out here, and the exact arguments are not stored:";
 pub const ROW: &str = "Row";
@@ -260,7 +260,7 @@ pub const ENDED_AT: &str = "Ended";
 pub const CHANGE: &str = "Change";
 pub const ARGUMENTS: &str = "Arguments, without secrets";
 pub const LARGE_EXPORT: &str =
-    "The audit is too large for a browser; on the box, run: sudo gatewren audit export";
+    "The audit is too large for a browser; on the server, run: sudo gatewren audit export";
 
 // Connecting.
 pub const ADDRESS_OF_MCP: &str = "The address";
@@ -268,12 +268,12 @@ pub const TOKEN_FIRST: &str = "A client connects with the token of an agent:";
 pub const WITHOUT_TOKEN: &str = "Give this address to a program without a token, such as a connector of a chat service. It sends you here to decide:";
 pub const OTHERS_VOUCH: &str = "The certificate is one that you installed. Clients that know its issuer need no further setup.";
 pub const AUTHORITY: &str = "The certificate authority";
-pub const AUTHORITY_WHY: &str = "This box has its own certificate authority. It can only sign for the names of this box and for private addresses, never for public sites. Clients that trust it can verify that they are connected to this box.";
+pub const AUTHORITY_WHY: &str = "This server has its own certificate authority. It can only sign for the names of this server and for private addresses, never for public sites. Clients that trust it can verify that they are connected to this server.";
 pub const FINGERPRINT: &str = "Compare its SHA-256 fingerprint before you trust it:";
-pub const FINGERPRINT_HOW: &str = "This page came over the same connection. Trust only the fingerprint that the box itself prints:";
+pub const FINGERPRINT_HOW: &str = "This page came over the same connection. Trust only the fingerprint that the server itself prints:";
 pub const PER_SYSTEM: &str = "How to trust it on each system";
 pub const FETCH_FIRST: &str =
-    "Download it, and compare its fingerprint with the one that the box prints:";
+    "Download it, and compare its fingerprint with the one that the server prints:";
 
 pub const CONFIRM: &str = "Type your password again";
 pub const CONFIRM_WHY: &str = "This action gives or widens access, and you last typed your password more than 10 minutes ago. Type it to continue the action.";

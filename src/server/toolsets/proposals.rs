@@ -11,10 +11,10 @@ use gatewren_wire::registry::{
 };
 
 /// Instructions for these agents.
-const HOW: &str = "You can read and suggest; your calls change nothing on this box. Use `search` and `read` to \
+const HOW: &str = "You can read and suggest; your calls change nothing on this server. Use `search` and `read` to \
                    find the current state. To suggest a change, call `context` for the arguments of a tool. Then \
                    pass the tool, its arguments and the reason to `propose_change`. The change is made only if \
-                   the owner of the box approves it. Do not report a proposal as done.";
+                   the owner of the server approves it. Do not report a proposal as done.";
 
 /// The toolset.
 pub fn tools() -> Toolset<()> {

@@ -93,7 +93,7 @@ impl ResourceSource for StateResources {
             row(
                 "/public",
                 "public",
-                "The whole box: host and containers, with the revision",
+                "The whole server: host and containers, with the revision",
                 "application/json",
             ),
             row(

@@ -300,7 +300,7 @@ impl Tool {
         if let Some(secret) = alias.secrets.iter().find(|name| has_value(arguments, name)) {
             let words =
                 format!("`{secret}` is not accepted: credentials must not pass through a model");
-            let hint = "Nothing was done. Leave it out: the owner of the box configures a file that contains it.";
+            let hint = "Nothing was done. Leave it out: the owner of the server configures a file that contains it.";
             return Err(ToolError::new(words).hint(hint));
         }
         let unused = alias.unused.iter().map(|(theirs, _)| theirs);

@@ -116,7 +116,7 @@ impl Systemd {
         );
         let status = UnitStatus::of(name.clone(), &common?, &specific?);
         if status.unit.line.load == "not-found" {
-            let words = format!("there is no unit '{name}' on this box");
+            let words = format!("there is no unit '{name}' on this server");
             return Err(BackendError::new(ErrorKind::NotFound, words));
         }
         Ok(status)

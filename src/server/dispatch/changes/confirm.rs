@@ -179,11 +179,11 @@ fn too_many() -> ToolError {
 
 /// Why the owner is asked if the client declares no forms; connectors of chat services declare none.
 const CANNOT_ASK: &str = "This client cannot ask its user (it does not declare form elicitation), so the owner \
-                          of the box is asked instead.";
+                          of the server is asked instead.";
 
 /// Why the owner is asked about a call that is too long to be shown whole in a question.
 const TOO_LONG: &str = "The arguments are too long to be shown in full in a question at the client, so the owner \
-                        of the box is asked instead.";
+                        of the server is asked instead.";
 
 #[cfg(test)]
 mod tests {
