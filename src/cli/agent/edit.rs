@@ -9,7 +9,7 @@ use gatewren_base::config::{Overrides, Preset};
 use gatewren_base::sys::sanitize_lines;
 use gatewren_gate::auth::policy_of;
 use gatewren_gate::owner_actions::{
-    Expiry, change_lines, chosen_space, edit, find_active_agent, fit_name, sanitize,
+    Expiry, change_lines, choose_space, edit, find_active_agent, fit_name, sanitize,
 };
 use gatewren_store::vault::Agent;
 
@@ -125,7 +125,7 @@ fn edited_agent(
         after.name = fit_name(name)?;
     }
     if let Some(asked) = &args.space {
-        after.space = Some(chosen_space(Some(asked), &context.spaces)?);
+        after.space = Some(choose_space(Some(asked), &context.spaces)?);
     }
     after.preset = args.policy.unwrap_or(before.preset);
     after.expires_ms = match args.expires {

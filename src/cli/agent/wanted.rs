@@ -3,7 +3,7 @@
 use super::limits::PolicyOverrideArgs;
 use gatewren_base::config::{Overrides, Policy, Preset, Spaces};
 use gatewren_gate::auth::AgentSpec;
-use gatewren_gate::owner_actions::{DEFAULT_EXPIRY, Expiry, chosen_space, fit_name};
+use gatewren_gate::owner_actions::{DEFAULT_EXPIRY, Expiry, choose_space, fit_name};
 use gatewren_store::vault::OfferedTool;
 
 /// The agent to create.
@@ -40,7 +40,7 @@ impl NewAgentArgs {
                 preset: self.policy,
                 overrides,
             },
-            space: chosen_space(self.space.as_deref(), spaces)?,
+            space: choose_space(self.space.as_deref(), spaces)?,
             expires_ms: self.expires.0,
         })
     }

@@ -224,7 +224,7 @@ async fn grants(
 
 /// Waits until each change has ended, or is pending again because its target has changed.
 async fn wait(desk: &InboxContext, decided: &mut [Decided]) -> Result<(), String> {
-    let mut inbox_changes = desk.vault.changes().bell();
+    let mut inbox_changes = desk.vault.changes().watch_inbox();
     for one in decided.iter_mut().filter(|one| one.refused.is_none()) {
         loop {
             inbox_changes.mark_unchanged();

@@ -49,7 +49,7 @@ pub fn log(
     };
     let entries = history.log(&filter).map_err(|e| e.to_string())?;
     if entries.is_empty() && !json {
-        let kept = history.kept().map_err(|e| e.to_string())?;
+        let kept = history.kept_revisions().map_err(|e| e.to_string())?;
         return Ok(format!(
             "no matching revision among {} to {}",
             kept.floor, kept.newest

@@ -32,12 +32,12 @@ pub struct Agents {
     vault: Vault,
     live: LiveSettings,
     changes: watch::Receiver<u64>,
-    known: RwLock<Arc<Known>>,
+    known: RwLock<Arc<LoadedAgents>>,
     grants: Arc<GrantBook>,
 }
 
 /// The agents at one state of the vault, with the settings at that time.
-struct Known {
+struct LoadedAgents {
     state: u64,
     settings: Arc<Settings>,
     by_token: HashMap<[u8; 32], Record>,
@@ -55,7 +55,7 @@ impl Agents {
     /// Reads all agents.
     pub fn new(vault: Vault, live: LiveSettings) -> Result<Self, VaultError> {
         let changes = vault.agents().changes();
-        let known = Known::read(&vault, live.now(), *changes.borrow())?;
+        let known = LoadedAgents::read(&vault, live.now(), *changes.borrow())?;
         Ok(Self {
             grants: Arc::new(GrantBook::new(vault.clone())?),
             vault,
@@ -72,7 +72,7 @@ impl Agents {
 
     /// Returns an agent by id with its current permissions, for work on its behalf while it is not connected.
     pub fn present(&self, id: &str) -> Result<Principal, AuthError> {
-        let known = self.known()?;
+        let known = self.load_agents()?;
         let mut records = known.by_token.values();
         let record = records.find(|record| record.id.as_str() == id);
         self.admit(record.ok_or(AuthError::Unknown)?, None, now_ms())
@@ -84,9 +84,9 @@ impl Agents {
         from: Option<IpAddr>,
         now: u64,
     ) -> Result<Principal, AuthError> {
-        let known = self.known()?;
+        let known = self.load_agents()?;
         let record = Token::hash(bearer).and_then(|hash| known.find(hash.as_bytes()));
-        let record = record.ok_or_else(|| nobody(bearer))?;
+        let record = record.ok_or_else(|| unknown_token_error(bearer))?;
         let who = self.admit(record, from, now)?;
         self.touch(record, now);
         Ok(who)
@@ -114,7 +114,7 @@ impl Agents {
     }
 
     fn identify_hash(&self, token: &[u8; 32], from: IpAddr) -> Result<Principal, AuthError> {
-        let (known, now) = (self.known()?, now_ms());
+        let (known, now) = (self.load_agents()?, now_ms());
         let record = known.find(token).ok_or(AuthError::Unknown)?;
         let who = self.admit(record, Some(from), now)?;
         self.touch(record, now);
@@ -123,7 +123,7 @@ impl Agents {
 
     /// Authenticates an agent again, with the same token and address. Returns `None` if it is rejected now.
     pub fn current(&self, who: &Principal) -> Option<Principal> {
-        let known = self.known().ok()?;
+        let known = self.load_agents().ok()?;
         let record = known.find(&who.identity.token);
         let now = self.admit(record?, who.from, now_ms()).ok()?;
         let way = who.way;
@@ -132,7 +132,7 @@ impl Agents {
 
     /// Waits until an agent's policy, access or name changes, and returns the agent with the change. Returns `None`
     /// when it is rejected.
-    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+    pub async fn wait_for_change(&self, who: &Principal) -> Option<Principal> {
         let (mut changes, mut live) = (self.changes.clone(), self.live.clone());
         loop {
             changes.mark_unchanged();
@@ -151,9 +151,9 @@ impl Agents {
     }
 
     /// Waits until an authenticated agent is rejected.
-    pub async fn expelled(&self, who: &Principal) {
+    pub async fn wait_for_rejection(&self, who: &Principal) {
         let mut who = who.clone();
-        while let Some(now) = self.changed(&who).await {
+        while let Some(now) = self.wait_for_change(&who).await {
             who = now;
         }
     }
@@ -189,13 +189,13 @@ impl Agents {
         }
     }
 
-    fn known(&self) -> Result<Arc<Known>, AuthError> {
+    fn load_agents(&self) -> Result<Arc<LoadedAgents>, AuthError> {
         let state = *self.changes.borrow();
         let known = Arc::clone(&read_lock(&self.known));
         if known.state == state && self.live.is(&known.settings) {
             return Ok(known);
         }
-        let fresh = Known::read(&self.vault, self.live.now(), state).map(Arc::new);
+        let fresh = LoadedAgents::read(&self.vault, self.live.now(), state).map(Arc::new);
         let fresh = fresh.map_err(|cause| {
             tracing::error!("reloading the agents failed: {cause}");
             AuthError::Unavailable
@@ -229,7 +229,7 @@ impl Record {
     }
 }
 
-impl Known {
+impl LoadedAgents {
     /// `state` is the counter before reading. A change during the reading causes another one.
     fn read(vault: &Vault, settings: Arc<Settings>, state: u64) -> Result<Self, VaultError> {
         let agents = vault.agents().list()?.into_iter();
@@ -260,7 +260,7 @@ async fn look_again(expires_ms: Option<u64>) {
 }
 
 /// Returns why no agent has this token. The checksum grants nothing, so it is only computed for an unknown token.
-fn nobody(bearer: &str) -> AuthError {
+fn unknown_token_error(bearer: &str) -> AuthError {
     if Token::is_whole(bearer) {
         AuthError::Unknown
     } else {
@@ -287,14 +287,14 @@ mod tests {
     use gatewren_base::sys::{Scratch, Secret};
     use gatewren_store::vault::NewAgent;
 
-    struct House {
+    struct AgentsFixture {
         scratch: Scratch,
         vault: Vault,
         agents: Agents,
         in_force: LiveSettingsSender,
     }
 
-    fn fixture() -> House {
+    fn fixture() -> AgentsFixture {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let media = Space {
@@ -306,7 +306,7 @@ mod tests {
             ..Settings::default()
         });
         let agents = Agents::new(vault.clone(), in_force.live()).unwrap();
-        House {
+        AgentsFixture {
             scratch,
             vault,
             agents,
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    async fn added(vault: &Vault, expires_ms: Option<u64>) -> (Secret, Agent) {
+    async fn add_agent(vault: &Vault, expires_ms: Option<u64>) -> (Secret, Agent) {
         let (secret, hash) = Token::mint().unwrap();
         let agent = NewAgent {
             name: "claude".to_owned(),
@@ -329,8 +329,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_leads_to_its_agent_at_once() {
-        let House { vault, agents, .. } = &fixture();
-        let (secret, agent) = added(vault, None).await;
+        let AgentsFixture { vault, agents, .. } = &fixture();
+        let (secret, agent) = add_agent(vault, None).await;
         let who = agents.identify(secret.expose(), None).unwrap();
         assert_eq!(who.agent_id().as_str(), agent.id);
         assert_eq!((&**who.name(), who.preset()), ("claude", Preset::Operate));
@@ -341,7 +341,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_that_is_none_or_nobodys() {
-        let House { agents, .. } = &fixture();
+        let AgentsFixture { agents, .. } = &fixture();
         assert_eq!(
             agents.identify("gw_x", None).unwrap_err(),
             AuthError::Malformed
@@ -356,8 +356,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_ends_at_its_time() {
-        let House { vault, agents, .. } = &fixture();
-        let (secret, _) = added(vault, Some(1_000)).await;
+        let AgentsFixture { vault, agents, .. } = &fixture();
+        let (secret, _) = add_agent(vault, Some(1_000)).await;
         assert!(agents.identify_at(secret.expose(), None, 999).is_ok());
         let error = agents
             .identify_at(secret.expose(), None, 1_000)
@@ -371,8 +371,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_revoked_token_is_good_no_longer_than_the_answer_takes() {
-        let House { vault, agents, .. } = &fixture();
-        let (secret, agent) = added(vault, None).await;
+        let AgentsFixture { vault, agents, .. } = &fixture();
+        let (secret, agent) = add_agent(vault, None).await;
         let who = agents.identify(secret.expose(), None).unwrap();
         vault.agents().revoke(&agent.id).await.unwrap();
         assert_eq!(
@@ -384,13 +384,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_revoked_by_another_process_is_refused_soon() {
-        let House {
+        let AgentsFixture {
             vault,
             agents,
             scratch,
             ..
         } = &fixture();
-        let (secret, agent) = added(vault, None).await;
+        let (secret, agent) = add_agent(vault, None).await;
         agents.identify(secret.expose(), None).unwrap();
         let mut changes = vault.agents().changes();
         changes.mark_unchanged();
@@ -406,8 +406,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_use_is_noted_at_most_once_a_minute() {
-        let House { vault, agents, .. } = &fixture();
-        let (secret, _) = added(vault, None).await;
+        let AgentsFixture { vault, agents, .. } = &fixture();
+        let (secret, _) = add_agent(vault, None).await;
         for (now, noted) in [
             (1_000_000, 1_000_000),
             (1_059_999, 1_000_000),
@@ -421,7 +421,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_agent_is_made_again_only_with_a_new_token() {
-        let House { vault, agents, .. } = &fixture();
+        let AgentsFixture { vault, agents, .. } = &fixture();
         let first = bootstrap(vault, "try", Preset::Admin).await.unwrap();
         let observer = bootstrap(vault, "try", Preset::Observe).await.unwrap();
         assert_eq!(
@@ -442,7 +442,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_agent_of_no_space_or_of_an_unreadable_policy_stays_out() {
-        let House { vault, agents, .. } = &fixture();
+        let AgentsFixture { vault, agents, .. } = &fixture();
         for (space, overrides, expected) in [
             (None, "{}", AuthError::NoSpace),
             (Some("attic"), "{}", AuthError::NoSpace),
@@ -467,8 +467,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_agent_comes_from_where_it_may() {
-        let House { vault, agents, .. } = &fixture();
-        let (secret, agent) = added(vault, None).await;
+        let AgentsFixture { vault, agents, .. } = &fixture();
+        let (secret, agent) = add_agent(vault, None).await;
         let from = |address: &str| Some(address.parse().unwrap());
         let who = agents.identify(secret.expose(), from("192.0.2.1")).unwrap();
         let after = Agent {
@@ -488,13 +488,13 @@ mod tests {
             assert_eq!(known.is_ok(), comes_in, "{address:?}");
             assert!(comes_in || known.unwrap_err() == AuthError::Elsewhere);
         }
-        agents.expelled(&who).await;
+        agents.wait_for_rejection(&who).await;
     }
 
     #[tokio::test]
     async fn who_waits_hears_of_a_change_and_of_the_end() {
-        let House { vault, agents, .. } = &fixture();
-        let (secret, agent) = added(vault, None).await;
+        let AgentsFixture { vault, agents, .. } = &fixture();
+        let (secret, agent) = add_agent(vault, None).await;
         let who = agents.identify(secret.expose(), None).unwrap();
         let after = Agent {
             preset: Preset::Observe,
@@ -502,15 +502,19 @@ mod tests {
             ..agent.clone()
         };
         let rows = vault.agents();
-        let (changed, replaced) = tokio::join!(agents.changed(&who), rows.replace(&agent, &after));
+        let (changed, replaced) =
+            tokio::join!(agents.wait_for_change(&who), rows.replace(&agent, &after));
         assert!(replaced.unwrap());
         let changed = changed.unwrap();
         assert_eq!(changed.preset(), Preset::Observe);
         assert!(changed.reach().is_everything() && !who.reach().is_everything());
         // A change of another agent does not count.
-        added(vault, None).await;
+        add_agent(vault, None).await;
         assert_eq!(agents.current(&changed).unwrap().identity, changed.identity);
-        let (ended, token) = tokio::join!(agents.changed(&changed), rotate_token(vault, &after));
+        let (ended, token) = tokio::join!(
+            agents.wait_for_change(&changed),
+            rotate_token(vault, &after)
+        );
         assert!(ended.is_none(), "it has the token of before");
         let token = token.unwrap().unwrap();
         assert!(agents.identify(token.expose(), None).is_ok());
@@ -523,19 +527,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_space_that_is_defined_otherwise_counts_at_once_and_who_waits_hears_of_it() {
-        let House {
+        let AgentsFixture {
             vault,
             agents,
             in_force,
             ..
         } = &fixture();
-        let (secret, _) = added(vault, None).await;
+        let (secret, _) = add_agent(vault, None).await;
         let who = agents.identify(secret.expose(), None).unwrap();
         assert!(who.reach().container("jellyfin") && !who.reach().container("arr-sonarr"));
         let mut read = Settings::clone(&in_force.now());
         let media = read.spaces.get_mut("media").unwrap();
         media.containers.push("arr-*".parse().unwrap());
-        let (wider, ()) = tokio::join!(agents.changed(&who), async { in_force.replace(read) });
+        let (wider, ()) = tokio::join!(agents.wait_for_change(&who), async {
+            in_force.replace(read)
+        });
         assert!(wider.as_ref().unwrap().reach().container("arr-sonarr"));
         let now = agents.identify(secret.expose(), None).unwrap();
         assert!(now.reach().container("arr-sonarr"));
@@ -543,7 +549,7 @@ mod tests {
         in_force.replace(Settings::clone(&in_force.now()));
         assert_eq!(agents.current(&now).unwrap().identity, now.identity);
         let gone = async { in_force.replace(Settings::default()) };
-        let (ended, ()) = tokio::join!(agents.changed(&now), gone);
+        let (ended, ()) = tokio::join!(agents.wait_for_change(&now), gone);
         assert!(ended.is_none(), "its space is no longer there");
         let refused = agents.identify(secret.expose(), None).unwrap_err();
         assert_eq!(refused, AuthError::NoSpace);
@@ -551,11 +557,11 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_hears_of_the_end_of_its_time() {
-        let House { vault, agents, .. } = &fixture();
-        let (secret, _) = added(vault, Some(now_ms() + 300)).await;
+        let AgentsFixture { vault, agents, .. } = &fixture();
+        let (secret, _) = add_agent(vault, Some(now_ms() + 300)).await;
         // On a slow machine it may have expired already.
         if let Ok(who) = agents.identify(secret.expose(), None) {
-            agents.expelled(&who).await;
+            agents.wait_for_rejection(&who).await;
         }
         assert_eq!(
             agents.identify(secret.expose(), None).unwrap_err(),
@@ -565,13 +571,13 @@ mod tests {
 
     #[tokio::test]
     async fn looking_up_does_not_ask_the_disk() {
-        let House {
+        let AgentsFixture {
             vault,
             agents,
             scratch,
             ..
         } = &fixture();
-        let (secret, _) = added(vault, None).await;
+        let (secret, _) = add_agent(vault, None).await;
         agents.identify(secret.expose(), None).unwrap();
         std::fs::write(scratch.join("vault.db"), "gone").unwrap();
         assert!(agents.identify(secret.expose(), None).is_ok());

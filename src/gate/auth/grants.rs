@@ -39,11 +39,11 @@ impl GrantedCall<'_> {
 pub(super) struct GrantBook {
     vault: Vault,
     changes: watch::Receiver<u64>,
-    known: RwLock<Known>,
+    known: RwLock<LoadedGrants>,
 }
 
 /// The grants at one state of the vault.
-struct Known {
+struct LoadedGrants {
     state: u64,
     grants: Arc<[Grant]>,
 }
@@ -57,8 +57,8 @@ impl fmt::Debug for GrantBook {
 impl GrantBook {
     /// Reads all grants.
     pub(super) fn new(vault: Vault) -> Result<Self, VaultError> {
-        let changes = vault.changes().bell();
-        let known = RwLock::new(Known::read(&vault, *changes.borrow())?);
+        let changes = vault.changes().watch_inbox();
+        let known = RwLock::new(LoadedGrants::read(&vault, *changes.borrow())?);
         Ok(Self {
             vault,
             changes,
@@ -69,7 +69,7 @@ impl GrantBook {
     /// Returns whether a grant allows an agent's call at this moment.
     pub(super) fn holds(&self, agent: &str, call: &GrantedCall<'_>) -> bool {
         let now = now_ms();
-        self.known().iter().any(|grant| {
+        self.load_grants().iter().any(|grant| {
             let about = match grant.bound {
                 // The same words in another container are another command.
                 GrantBound::Prefix(_) => grant.target.as_deref() == call.target,
@@ -80,7 +80,7 @@ impl GrantBook {
         })
     }
 
-    fn known(&self) -> Arc<[Grant]> {
+    fn load_grants(&self) -> Arc<[Grant]> {
         let state = *self.changes.borrow();
         {
             let known = read_lock(&self.known);
@@ -88,7 +88,7 @@ impl GrantBook {
                 return known.grants.clone();
             }
         }
-        match Known::read(&self.vault, state) {
+        match LoadedGrants::read(&self.vault, state) {
             Ok(fresh) => {
                 let grants = fresh.grants.clone();
                 let mut known = write_lock(&self.known);
@@ -107,7 +107,7 @@ impl GrantBook {
     }
 }
 
-impl Known {
+impl LoadedGrants {
     /// `state` is the counter before reading. A change during the reading causes another one.
     fn read(vault: &Vault, state: u64) -> Result<Self, VaultError> {
         let grants = vault.grants().holding()?.into();

@@ -69,7 +69,7 @@ impl fmt::Display for KeySetError {
 impl std::error::Error for KeySetError {}
 
 #[derive(Deserialize)]
-struct Listed {
+struct KeySetJson {
     keys: Vec<Jwk>,
 }
 
@@ -100,7 +100,7 @@ impl KeySet {
 
     /// Parses a set. Keys of other types or for other purposes are ignored.
     pub fn read(json: &[u8]) -> Result<Self, KeySetError> {
-        let listed: Listed = serde_json::from_slice(json).map_err(|_| KeySetError::NotJson)?;
+        let listed: KeySetJson = serde_json::from_slice(json).map_err(|_| KeySetError::NotJson)?;
         let listed = listed.keys.into_iter().take(MAX_KEYS);
         let keys: Vec<NamedKey> = listed.filter_map(usable).collect();
         if keys.is_empty() {

@@ -144,7 +144,7 @@ impl Links {
         };
         let (given, tokens) = mint()?;
         let exchanged = self.0.oauth_links().redeem(redemption, tokens).await?;
-        judged(exchanged, brought.client).map(|()| given)
+        check_exchange(exchanged, brought.client).map(|()| given)
     }
 
     /// Exchanges a refresh token for new tokens.
@@ -162,7 +162,7 @@ impl Links {
         };
         let (given, tokens) = mint()?;
         let exchanged = self.0.oauth_links().renew(renewal, tokens).await?;
-        judged(exchanged, client).map(|()| given)
+        check_exchange(exchanged, client).map(|()| given)
     }
 
     /// Ends the link that a token of this client belongs to. Succeeds if there is none.
@@ -195,7 +195,7 @@ impl Links {
 
     /// Waits for the end of a link. The expiry of an access token ends no request that was made with it. Otherwise
     /// long-running work would end each hour, although the program has a new token by then.
-    pub async fn ended(&self, link: LinkKey) {
+    pub async fn wait_for_end(&self, link: LinkKey) {
         let mut changes = self.0.agents().changes();
         loop {
             changes.mark_unchanged();
@@ -226,7 +226,7 @@ fn mint() -> Result<(IssuedTokens, NewTokens), LinkError> {
     Ok((given, tokens))
 }
 
-fn judged(exchanged: ExchangeOutcome, client: &str) -> Result<(), LinkError> {
+fn check_exchange(exchanged: ExchangeOutcome, client: &str) -> Result<(), LinkError> {
     match exchanged {
         ExchangeOutcome::Done => Ok(()),
         ExchangeOutcome::Refused => Err(LinkError::Refused),

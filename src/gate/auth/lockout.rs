@@ -84,12 +84,12 @@ struct Attempts {
 
 impl Attempts {
     /// Returns the time until the next attempt is allowed.
-    fn left(&self, now: Instant) -> Duration {
+    fn remaining_wait(&self, now: Instant) -> Duration {
         let passed = now.saturating_duration_since(self.last);
         if passed >= FORGIVEN {
             return Duration::ZERO;
         }
-        wait(self.count).saturating_sub(passed)
+        wait_after(self.count).saturating_sub(passed)
     }
 }
 
@@ -98,7 +98,7 @@ impl Lockout {
     pub(super) fn check(&self, guesser: GuessSource, now: Instant) -> Result<(), u64> {
         let left = lock(&self.0)
             .get(&guesser.bucket())
-            .map(|one| one.left(now));
+            .map(|one| one.remaining_wait(now));
         match left.unwrap_or_default() {
             Duration::ZERO => Ok(()),
             left => Err(seconds(left)),
@@ -154,7 +154,7 @@ pub(super) fn left_together(guesses: FailedGuesses, lane: GuessLane, now_ms: u64
     every.saturating_sub(passed.map_or(every, Duration::from_millis))
 }
 
-fn wait(count: u64) -> Duration {
+fn wait_after(count: u64) -> Duration {
     let Some(further) = count.checked_sub(FREE) else {
         return Duration::ZERO;
     };

@@ -104,7 +104,7 @@ impl Logins {
 
     /// Returns whether the owner has typed the password for this login within the last 10 minutes.
     pub fn has_confirmed(&self, key: LoginKey) -> Result<bool, LoginError> {
-        let login = self.look(key)?.filter(|login| login.agent.is_none());
+        let login = self.find_login(key)?.filter(|login| login.agent.is_none());
         let age = login.and_then(|login| now_ms().checked_sub(login.password_ms));
         Ok(age.is_some_and(|age| age < CONFIRMED_MS))
     }
@@ -189,7 +189,9 @@ impl Logins {
         let with = Secret::new(password);
         let key = self.guesses.in_turn(move || make_owner_key(&with)).await?;
         let key = KeyChange::New(key.map_err(SetUpError::Password)?);
-        let begun = self.undertake("owner set-password", OWNER, from).await?;
+        let begun = self
+            .record_action("owner set-password", OWNER, from)
+            .await?;
         let owner = self.vault.owner();
         let set = owner.set_password_by_code(code, stored, key).await;
         let word = match &set {
@@ -197,7 +199,7 @@ impl Logins {
             Ok(false) => "refused",
             Err(_) => "failed",
         };
-        let done = self.vault.audit().done(begun, word);
+        let done = self.vault.audit().record_outcome(begun, word);
         done.map_err(LoginError::from)?;
         if !set.map_err(LoginError::from)? {
             return Err(SetUpError::Code);
@@ -239,7 +241,7 @@ impl Logins {
             return Ok(None);
         };
         let key = LoginKey(*hash.as_bytes());
-        let found = self.look(key)?;
+        let found = self.find_login(key)?;
         Ok(found
             .filter(|login| login.agent.is_none())
             .map(|login| (key, login)))
@@ -257,23 +259,23 @@ impl Logins {
             agent,
             address: from.to_string(),
         };
-        let begun = self.undertake("login", who, from).await?;
+        let begun = self.record_action("login", who, from).await?;
         let added = self.vault.logins().add(login, self.stay()).await;
         let word = if added.is_ok() { "ok" } else { "failed" };
-        self.vault.audit().done(begun, word)?;
+        self.vault.audit().record_outcome(begun, word)?;
         tracing::info!(%from, login = added?.id, "{who} has signed in");
         Ok(cookie)
     }
 
     /// Records the action in the audit first, because a cookie is lasting access. Guesses are not recorded, because
     /// an attacker could fill the audit with them. They are counted and logged.
-    async fn undertake(
+    async fn record_action(
         &self,
         what: &str,
         who: &str,
         from: IpAddr,
     ) -> Result<RecordedAction, LoginError> {
-        let deed = OwnerAction {
+        let action = OwnerAction {
             by: who,
             from: &from.to_string(),
             what,
@@ -281,7 +283,7 @@ impl Logins {
             target: None,
             change: None,
         };
-        Ok(self.vault.audit().undertake(deed).await?)
+        Ok(self.vault.audit().undertake(action).await?)
     }
 
     /// Returns the id and the holder of the login with this cookie. `None` if it is unknown or has expired.
@@ -290,7 +292,7 @@ impl Logins {
             return Ok(None);
         };
         let key = LoginKey(*hash.as_bytes());
-        let found = self.look(key)?;
+        let found = self.find_login(key)?;
         Ok(found.map(|login| {
             let who = login.agent.map_or(LoginHolder::Owner, LoginHolder::Agent);
             (key, who)
@@ -307,17 +309,17 @@ impl Logins {
 
     /// Returns whether a login is known to be valid.
     pub fn is_open(&self, key: LoginKey) -> bool {
-        matches!(self.look(key), Ok(Some(_)))
+        matches!(self.find_login(key), Ok(Some(_)))
     }
 
     /// Waits for the end of a login. The waiting itself counts as use.
-    pub async fn ended(&self, key: LoginKey) {
+    pub async fn wait_for_end(&self, key: LoginKey) {
         let (mut changes, mut live) = (self.vault.agents().changes(), self.live.clone());
         loop {
             changes.mark_unchanged();
             live.mark_unchanged();
             // If the vault cannot be read, the login is not treated as ended.
-            if matches!(self.look(key), Ok(None)) {
+            if matches!(self.find_login(key), Ok(None)) {
                 return;
             }
             tokio::select! {
@@ -329,7 +331,7 @@ impl Logins {
     }
 
     /// Returns the maximum lifetime of a login.
-    pub fn most(&self) -> Duration {
+    pub fn max_lifetime(&self) -> Duration {
         self.stay().most
     }
 
@@ -340,7 +342,7 @@ impl Logins {
         })
     }
 
-    fn look(&self, key: LoginKey) -> Result<Option<Login>, LoginError> {
+    fn find_login(&self, key: LoginKey) -> Result<Option<Login>, LoginError> {
         let found = self.vault.logins().find(key.0, self.stay())?;
         let mut touched = lock(&self.touched);
         match &found {
@@ -424,7 +426,7 @@ mod tests {
             assert_eq!(logins.find(nobody).unwrap(), None);
         }
         let other = Vault::open(&scratch.join("vault.db")).unwrap();
-        let ended = timeout(Duration::from_mins(2), logins.ended(key));
+        let ended = timeout(Duration::from_mins(2), logins.wait_for_end(key));
         let others = other.logins();
         let (ended, out) = tokio::join!(ended, others.end_owners());
         assert_eq!((ended, out.unwrap()), (Ok(()), 1), "by another process");

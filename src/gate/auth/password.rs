@@ -171,7 +171,7 @@ impl HashingPermit<'_> {
     ) -> Result<bool, PasswordQueueFull> {
         let look = move || {
             let is_set = stored.is_some();
-            is_the_one(&password, &stored.unwrap_or_else(nobodys)) && is_set
+            is_the_one(&password, &stored.unwrap_or_else(unmatchable_password)) && is_set
         };
         self.work(look).await
     }
@@ -222,7 +222,7 @@ pub(super) fn argon2id(password: &Secret, stored: &StoredPassword) -> Option<Zer
 }
 
 /// Returns a stored password that no password matches.
-fn nobodys() -> StoredPassword {
+fn unmatchable_password() -> StoredPassword {
     StoredPassword {
         salt: vec![0; 16],
         hash: vec![0; HASH_BYTES],
@@ -240,14 +240,14 @@ mod tests {
 
     use super::*;
 
-    fn kept() -> StoredPassword {
+    fn stored_password() -> StoredPassword {
         hash_password(&Secret::new("correct horse battery")).unwrap()
     }
 
     #[tokio::test]
     async fn only_the_whole_password_is_it() {
         let passwords = Passwords::new();
-        let stored = kept();
+        let stored = stored_password();
         let is = async |text: &str| {
             let kept = Some(stored.clone());
             let turn = passwords.turn(GuessLane::Fresh).await.unwrap();
@@ -265,7 +265,7 @@ mod tests {
         assert!(!is(&"x".repeat(MAX_BYTES + 1)).await);
         let turn = passwords.turn(GuessLane::Fresh).await.unwrap();
         assert!(!turn.is(Secret::new("x"), None).await.unwrap());
-        assert_ne!(kept(), stored, "each has its own salt");
+        assert_ne!(stored_password(), stored, "each has its own salt");
     }
 
     async fn is_pending(waiting: &mut Pin<Box<impl Future>>) -> bool {

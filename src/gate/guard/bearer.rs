@@ -24,7 +24,7 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
 }
 
 /// Converts an authentication error into a refusal.
-pub fn refused(error: AuthError) -> Refusal {
+pub fn to_refusal(error: AuthError) -> Refusal {
     match error {
         AuthError::Unavailable => Refusal::later(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -35,7 +35,7 @@ impl BodyLimit {
 
     /// Reads the body.
     pub async fn read(&self, body: Upload) -> Result<Bytes, Refusal> {
-        let whole = collected(Limited::new(body, self.bytes));
+        let whole = collect_body(Limited::new(body, self.bytes));
         match tokio::time::timeout(self.within, whole).await {
             Ok(Ok(whole)) => Ok(whole),
             Ok(Err(cause)) if cause.is::<LengthLimitError>() => Err(self.too_large()),
@@ -59,7 +59,7 @@ impl BodyLimit {
 }
 
 /// Reads the complete body. Most bodies arrive in one piece, and are then not copied.
-async fn collected(mut body: Limited<Upload>) -> Result<Bytes, BoxError> {
+async fn collect_body(mut body: Limited<Upload>) -> Result<Bytes, BoxError> {
     let Some(first) = body.frame().await else {
         return Ok(Bytes::new());
     };

@@ -7,7 +7,7 @@ use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap};
 use hyper::http::request::Parts;
 
-use super::bearer::{bearer, refused, unauthorized};
+use super::bearer::{bearer, to_refusal, unauthorized};
 use super::host::{check_own_page, own_origin};
 use super::refusal::Refusal;
 use crate::auth::{Agents, AuthError, Links, LoginError, LoginHolder, Logins, Principal, Scrapers};
@@ -45,7 +45,7 @@ impl Callers {
             return self.by_cookie(cookie, from);
         }
         let token = bearer(&head.headers)?;
-        self.agents.identify(token, Some(from)).map_err(refused)
+        self.agents.identify(token, Some(from)).map_err(to_refusal)
     }
 
     /// Authenticates the sender of a request to a path for OAuth programs. A token is valid only for the URL that
@@ -59,7 +59,7 @@ impl Callers {
         })?;
         let resource = format!("{}{}", own_origin(head)?, head.uri.path());
         let found = self.links.find(token, &resource);
-        let found = found.map_err(|_| refused(AuthError::Unavailable))?;
+        let found = found.map_err(|_| to_refusal(AuthError::Unavailable))?;
         let (key, token) = found.ok_or_else(|| {
             unauthorized(
                 "this access token is unknown, expired, revoked or issued for another URL; renew it, or ask the \
@@ -67,14 +67,14 @@ impl Callers {
             )
         })?;
         let who = self.agents.identify_link(key, &token, from);
-        who.map_err(refused)
+        who.map_err(to_refusal)
     }
 
     fn by_cookie(&self, cookie: &str, from: IpAddr) -> Result<Principal, Refusal> {
         match self.logins.find(cookie).map_err(not_signed_in)? {
             Some((key, LoginHolder::Agent(token))) => {
                 let who = self.agents.identify_login(key, &token, from);
-                who.map_err(refused)
+                who.map_err(to_refusal)
             }
             Some((key, LoginHolder::Owner)) if self.lets_owner_in() => Ok(Principal::owner(key)),
             Some((_, LoginHolder::Owner)) => Err(unauthorized(
@@ -105,22 +105,22 @@ impl Callers {
     }
 
     /// Waits until the policy or reach of a principal changes, and returns it; `None` if its access has ended.
-    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+    pub async fn wait_for_change(&self, who: &Principal) -> Option<Principal> {
         tokio::select! {
             () = self.signed_out(who) => None,
-            () = self.unlinked(who) => None,
+            () = self.wait_for_unlink(who) => None,
             () = self.shut_out(owner_on_mcp), if who.is_owner() => None,
-            now = self.agents.changed(who), if !who.is_owner() => now,
+            now = self.agents.wait_for_change(who), if !who.is_owner() => now,
         }
     }
 
     /// Waits until the access of a principal ends.
-    pub async fn expelled(&self, who: &Principal) {
+    pub async fn wait_for_rejection(&self, who: &Principal) {
         tokio::select! {
             () = self.signed_out(who) => {}
-            () = self.unlinked(who) => {}
+            () = self.wait_for_unlink(who) => {}
             () = self.shut_out(owner_on_mcp), if who.is_owner() => {}
-            () = self.agents.expelled(who), if !who.is_owner() => {}
+            () = self.agents.wait_for_rejection(who), if !who.is_owner() => {}
         }
     }
 
@@ -146,15 +146,15 @@ impl Callers {
 
     async fn signed_out(&self, who: &Principal) {
         match who.login() {
-            Some(login) => self.logins.ended(login).await,
+            Some(login) => self.logins.wait_for_end(login).await,
             None => std::future::pending().await,
         }
     }
 
-    async fn unlinked(&self, who: &Principal) {
+    async fn wait_for_unlink(&self, who: &Principal) {
         match who.link() {
             Some(link) => tokio::select! {
-                () = self.links.ended(link) => {}
+                () = self.links.wait_for_end(link) => {}
                 () = self.shut_out(oauth_enabled) => {}
             },
             None => std::future::pending().await,

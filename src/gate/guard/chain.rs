@@ -90,7 +90,7 @@ impl Guard {
     }
 
     /// The first checks, for every path: framing, Host and Origin.
-    pub fn greet(&self, head: &Parts, peer: SocketAddr) -> Result<(), Refusal> {
+    pub fn check_head(&self, head: &Parts, peer: SocketAddr) -> Result<(), Refusal> {
         let hosts = self.hosts();
         let known = check_framing(head)
             .and_then(|()| hosts.check_host(head))
@@ -113,7 +113,7 @@ impl Guard {
             Ok(())
         };
         let who = match fits {
-            Ok(()) => self.known(door, &head, peer).await,
+            Ok(()) => self.authenticate(door, &head, peer).await,
             Err(refusal) => Err(refusal),
         };
         note_identity(body.presence(), who.as_ref());
@@ -181,7 +181,7 @@ impl Guard {
     }
 
     /// Authenticates the sender, from the head only.
-    async fn known(
+    async fn authenticate(
         &self,
         door: RequiredCredentials,
         head: &Parts,
@@ -248,7 +248,7 @@ impl Guard {
 
     fn calls_of(&self, who: &Principal, only_reads: bool) -> (&Concurrency, SlotLimits) {
         let of_all = self.live.read(|settings| settings.limits.agent_calls);
-        let own = lowered(who.policy().overrides.concurrent_calls, of_all);
+        let own = lower_limit(who.policy().overrides.concurrent_calls, of_all);
         let calls = if only_reads { &self.reads } else { &self.calls };
         (calls, SlotLimits::own(own))
     }
@@ -283,15 +283,15 @@ impl Guard {
 
     /// Waits until the policy or reach of an authenticated agent changes, and returns the new principal; `None` if
     /// its access has ended.
-    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
-        self.identity.changed(who).await
+    pub async fn wait_for_change(&self, who: &Principal) -> Option<Principal> {
+        self.identity.wait_for_change(who).await
     }
 
     /// Waits until the reach of an authenticated agent changes, or its access ends: it may then no longer receive
     /// the same notifications.
-    pub async fn displaced(&self, who: &Principal) {
+    pub async fn wait_for_new_reach(&self, who: &Principal) {
         let mut now = who.clone();
-        while let Some(later) = self.identity.changed(&now).await {
+        while let Some(later) = self.identity.wait_for_change(&now).await {
             if later.reach() != who.reach() {
                 return;
             }
@@ -300,15 +300,15 @@ impl Guard {
     }
 
     /// Waits until the access of an authenticated agent ends.
-    pub async fn expelled(&self, who: &Principal) {
-        self.identity.expelled(who).await;
+    pub async fn wait_for_rejection(&self, who: &Principal) {
+        self.identity.wait_for_rejection(who).await;
     }
 
     /// Charges an agent for a message; their number per minute is limited.
     pub fn charge_agent(&self, who: &Principal) -> Result<(), Refusal> {
         let own = who.policy().overrides.calls_per_minute;
         let of_all = self.live.read(|settings| settings.limits.agent_rate);
-        let pace = BurstRate::per_minute(lowered(own, of_all));
+        let pace = BurstRate::per_minute(lower_limit(own, of_all));
         let agent = who.agent_id().clone();
         let taken = self.by_agent.take(pace, agent, Instant::now());
         taken.map_err(|after| {
@@ -330,7 +330,7 @@ fn note_identity(presence: &ConnectionState, who: Result<&Principal, &Refusal>) 
 }
 
 /// The agent's own limit, if it is the lower one.
-fn lowered(own: Option<u32>, of_all: u32) -> u32 {
+fn lower_limit(own: Option<u32>, of_all: u32) -> u32 {
     own.map_or(of_all, |own| own.min(of_all))
 }
 

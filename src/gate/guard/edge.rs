@@ -44,15 +44,15 @@ impl EdgeCheck {
                 "the request did not come through the edge proxy: it must have one header {}",
                 self.header
             );
-            return Err(unidentified(&words));
+            return Err(no_identity_refusal(&words));
         };
         let mut verdict = self.verdict(token, self.keys.current().await.as_deref());
         if verdict == Err(Some(EdgeError::UnknownKey)) {
             verdict = self.verdict(token, self.keys.newer().await.as_deref());
         }
         verdict.map_err(|error| match error {
-            Some(error) => unidentified(&format!("the edge token is invalid: {error}")),
-            None => unidentified(
+            Some(error) => no_identity_refusal(&format!("the edge token is invalid: {error}")),
+            None => no_identity_refusal(
                 "the edge token cannot be checked: its keys are not available; see the log",
             ),
         })
@@ -64,6 +64,6 @@ impl EdgeCheck {
     }
 }
 
-fn unidentified(words: &str) -> Refusal {
+fn no_identity_refusal(words: &str) -> Refusal {
     Refusal::new(StatusCode::UNAUTHORIZED, "edge_identity_required", words)
 }

@@ -43,7 +43,7 @@ impl EdgeKeys {
 
     /// Returns the valid keys. While there are some, a request does not wait for the provider.
     pub async fn current(&self) -> Option<Arc<KeySet>> {
-        let Some((keys, age)) = self.kept() else {
+        let Some((keys, age)) = self.cached_keys() else {
             return self.newer().await;
         };
         if age >= self.0.refresh {
@@ -56,11 +56,11 @@ impl EdgeKeys {
     /// Tries to fetch the keys, unless that was just done, and returns them.
     pub async fn newer(&self) -> Option<Arc<KeySet>> {
         self.try_again().await;
-        self.kept().map(|(keys, _)| keys)
+        self.cached_keys().map(|(keys, _)| keys)
     }
 
     /// The last fetched keys and their age, unless they are too old.
-    fn kept(&self) -> Option<(Arc<KeySet>, Duration)> {
+    fn cached_keys(&self) -> Option<(Arc<KeySet>, Duration)> {
         let kept = lock(&self.0.kept);
         let (keys, at) = kept.as_ref()?;
         let age = at.elapsed();
@@ -73,7 +73,7 @@ impl EdgeKeys {
             return;
         }
         *tried = Some(Instant::now());
-        match fetched(&self.0.place).await {
+        match fetch_keys(&self.0.place).await {
             Ok(keys) => {
                 let fresh = Some((Arc::new(keys), Instant::now()));
                 *lock(&self.0.kept) = fresh;
@@ -83,7 +83,7 @@ impl EdgeKeys {
     }
 }
 
-async fn fetched(place: &KeyLocation) -> Result<KeySet, String> {
+async fn fetch_keys(place: &KeyLocation) -> Result<KeySet, String> {
     match place {
         KeyLocation::Url(url) => {
             let servers = AllowedServers::HttpsOrThisBox;

@@ -6,7 +6,7 @@ use hyper::http::request::Parts;
 
 #[cfg(feature = "everything")]
 use super::bearer::bearer;
-use super::bearer::{refused, unauthorized};
+use super::bearer::{to_refusal, unauthorized};
 use super::callers::Callers;
 use super::door::RequiredCredentials;
 use super::refusal::Refusal;
@@ -36,9 +36,9 @@ impl Authenticator {
 
     /// Waits until the policy or reach of an agent changes, and returns the new principal; `None` if its access has
     /// ended.
-    pub async fn changed(&self, who: &Principal) -> Option<Principal> {
+    pub async fn wait_for_change(&self, who: &Principal) -> Option<Principal> {
         match self {
-            Self::Agents(callers) => callers.changed(who).await,
+            Self::Agents(callers) => callers.wait_for_change(who).await,
             #[cfg(feature = "everything")]
             Self::Anybody(_) | Self::Fixed(_) => std::future::pending().await,
         }
@@ -46,9 +46,9 @@ impl Authenticator {
 
     /// Waits until an agent's access ends: its token was revoked, replaced or has expired, or its address is no
     /// longer allowed.
-    pub async fn expelled(&self, who: &Principal) {
+    pub async fn wait_for_rejection(&self, who: &Principal) {
         match self {
-            Self::Agents(callers) => callers.expelled(who).await,
+            Self::Agents(callers) => callers.wait_for_rejection(who).await,
             #[cfg(feature = "everything")]
             Self::Anybody(_) | Self::Fixed(_) => std::future::pending().await,
         }
@@ -69,7 +69,7 @@ impl Authenticator {
             #[cfg(feature = "everything")]
             Self::Anybody(who) => Ok(who.clone()),
             #[cfg(feature = "everything")]
-            Self::Fixed(door) => door.identify(bearer(&head.headers)?).map_err(refused),
+            Self::Fixed(door) => door.identify(bearer(&head.headers)?).map_err(to_refusal),
         }
     }
 
@@ -86,11 +86,11 @@ impl Authenticator {
     pub fn identify_token(&self, token: Option<&str>) -> Result<Principal, Refusal> {
         let token = || token.ok_or_else(|| unauthorized("the agent's token is missing"));
         match self {
-            Self::Agents(callers) => callers.agents.identify(token()?, None).map_err(refused),
+            Self::Agents(callers) => callers.agents.identify(token()?, None).map_err(to_refusal),
             #[cfg(feature = "everything")]
             Self::Anybody(who) => Ok(who.clone()),
             #[cfg(feature = "everything")]
-            Self::Fixed(door) => door.identify(token()?).map_err(refused),
+            Self::Fixed(door) => door.identify(token()?).map_err(to_refusal),
         }
     }
 }

@@ -7,7 +7,7 @@ use hyper::{Request, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::bearer::refused;
+use super::bearer::to_refusal;
 use super::callers::{
     COOKIE_NAME, Callers, DEVICE_COOKIE_NAME, cookie, device_cookie, not_signed_in,
 };
@@ -71,7 +71,7 @@ impl Guard {
             }
             (None, Some(token)) => {
                 let who = callers.agents.identify(token.expose(), Some(peer.ip()));
-                let who = who.map_err(refused)?;
+                let who = who.map_err(to_refusal)?;
                 let cookie = logins
                     .sign_in_agent(who.agent_id().as_str(), token.expose(), from)
                     .await;
@@ -129,7 +129,7 @@ impl Guard {
 }
 
 fn signed_in(logins: &Logins, cookie: &str, who: &str) -> Response<ResponseBody> {
-    let most_s = logins.most().as_secs();
+    let most_s = logins.max_lifetime().as_secs();
     let body = json!({ "signed_in_as": who, "cookie": COOKIE_NAME, "expires_in_s": most_s });
     let mut response = json_response(StatusCode::OK, body.to_string().into_bytes());
     set_cookie(&mut response, cookie, most_s);

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use hyper::header::{AUTHORIZATION, COOKIE};
 use hyper::http::request::Parts;
 
-use super::bearer::{bearer, refused};
+use super::bearer::{bearer, to_refusal};
 use super::chain::Guard;
 use super::host::named_host;
 use super::refusal::Refusal;
@@ -39,7 +39,7 @@ impl Guard {
             self.scrapes_from_loopback() && is_on_this_box(head, peer.ip())
         } else {
             match bearer(&head.headers) {
-                Ok(token) => self.identity.is_scraper(token).map_err(refused)?,
+                Ok(token) => self.identity.is_scraper(token).map_err(to_refusal)?,
                 // The agent check reports the error.
                 Err(_) => false,
             }

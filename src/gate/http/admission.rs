@@ -63,9 +63,9 @@ pub struct OpenConnection(ConnectionState);
 
 /// The client's state on one connection. Clones share the state of the connection.
 #[derive(Clone)]
-pub struct ConnectionState(Arc<Known>);
+pub struct ConnectionState(Arc<ConnectionRecord>);
 
-struct Known {
+struct ConnectionRecord {
     registry: Arc<Registry>,
     source: ConnectionSource,
     number: u64,
@@ -120,16 +120,18 @@ impl Connections {
         let ended = Arc::new(Notify::new());
         let is_in_crowd = anonymous.total >= CROWD;
         let number = anonymous.add(source.prefix, limits.of_source, &ended);
-        Some(OpenConnection(ConnectionState(Arc::new(Known {
-            registry: self.0.clone(),
-            source,
-            number,
-            is_hurried,
-            is_in_crowd,
-            has_identity: AtomicBool::new(false),
-            ended,
-            bodies: AtomicU32::new(0),
-        }))))
+        Some(OpenConnection(ConnectionState(Arc::new(
+            ConnectionRecord {
+                registry: self.0.clone(),
+                source,
+                number,
+                is_hurried,
+                is_in_crowd,
+                has_identity: AtomicBool::new(false),
+                ended,
+                bodies: AtomicU32::new(0),
+            },
+        ))))
     }
 }
 
@@ -157,7 +159,7 @@ impl OpenConnection {
     }
 
     /// Waits until this connection must end for another one.
-    pub async fn displaced(&self) {
+    pub async fn wait_for_displacement(&self) {
         self.0.0.ended.notified().await;
     }
 }
@@ -338,7 +340,9 @@ mod tests {
     /// Whether the connection was displaced.
     async fn has_to_end(connected: &OpenConnection) -> bool {
         let wait = Duration::from_millis(1);
-        timeout(wait, connected.displaced()).await.is_ok()
+        timeout(wait, connected.wait_for_displacement())
+            .await
+            .is_ok()
     }
 
     #[tokio::test(start_paused = true)]

@@ -70,13 +70,13 @@ impl fmt::Display for AuthorityError {
                 f,
                 "{} is missing or damaged; restore it from a backup, or {}",
                 path.display(),
-                Anew(path)
+                RemovalAdvice(path)
             ),
             Self::Expired { ca } => write!(
                 f,
                 "the certificate authority {} has expired; {}",
                 ca.display(),
-                Anew(ca)
+                RemovalAdvice(ca)
             ),
             Self::NotPermitted { subject, ca } => write!(
                 f,
@@ -84,7 +84,7 @@ impl fmt::Display for AuthorityError {
                  and cannot sign for {subject}. Remove {subject} from the settings, use a certificate of your \
                  own (gatewren cert install), or {}",
                 ca.display(),
-                Anew(ca)
+                RemovalAdvice(ca)
             ),
             Self::Making(cause) => write!(f, "the certificate could not be created: {cause}"),
         }
@@ -92,9 +92,9 @@ impl fmt::Display for AuthorityError {
 }
 
 /// How to start over, given one of the files.
-struct Anew<'a>(&'a Path);
+struct RemovalAdvice<'a>(&'a Path);
 
-impl fmt::Display for Anew<'_> {
+impl fmt::Display for RemovalAdvice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let directory = self.0.parent().unwrap_or(self.0).display();
         write!(
@@ -132,10 +132,10 @@ impl AuthorityFiles {
         now: OffsetDateTime,
     ) -> Result<(), AuthorityError> {
         if !self.ca.exists() && !self.cert.exists() {
-            self.found(subjects, now)?;
+            self.issue_for_found(subjects, now)?;
         }
-        let authority = self.able(subjects, now)?;
-        let wanted = Self::wanted(&authority, subjects);
+        let authority = self.usable_authority(subjects, now)?;
+        let wanted = Self::certificate_subjects(&authority, subjects);
         if self.is_good(&authority, &wanted, now) {
             return Ok(());
         }
@@ -149,10 +149,10 @@ impl AuthorityFiles {
         now: OffsetDateTime,
     ) -> Result<(), AuthorityError> {
         if !self.ca.exists() && !self.cert.exists() {
-            self.found(subjects, now)?;
+            self.issue_for_found(subjects, now)?;
         }
-        let authority = self.able(subjects, now)?;
-        self.make(&Self::wanted(&authority, subjects), now)
+        let authority = self.usable_authority(subjects, now)?;
+        self.make(&Self::certificate_subjects(&authority, subjects), now)
     }
 
     fn make(
@@ -177,11 +177,11 @@ impl AuthorityFiles {
         if !self.ca.exists() && !self.cert.exists() {
             return Ok(());
         }
-        self.able(subjects, now).map(drop)
+        self.usable_authority(subjects, now).map(drop)
     }
 
     /// Returns the authority if it is valid and can sign for all subjects that the settings name.
-    fn able(
+    fn usable_authority(
         &self,
         subjects: &CertificateSubjects,
         now: OffsetDateTime,
@@ -201,7 +201,7 @@ impl AuthorityFiles {
         }
     }
 
-    fn found(
+    fn issue_for_found(
         &self,
         subjects: &CertificateSubjects,
         now: OffsetDateTime,
@@ -219,7 +219,10 @@ impl AuthorityFiles {
     }
 
     /// The subjects of the certificate: the most important first, without duplicates.
-    fn wanted(authority: &Certificate, subjects: &CertificateSubjects) -> Vec<CertificateSubject> {
+    fn certificate_subjects(
+        authority: &Certificate,
+        subjects: &CertificateSubjects,
+    ) -> Vec<CertificateSubject> {
         let mut wanted = Vec::new();
         let always = CertificateSubject::always();
         for subject in subjects.asked.iter().chain(&subjects.found).chain(&always) {
@@ -325,7 +328,7 @@ mod tests {
         OffsetDateTime::now_utc()
     }
 
-    fn made(scratch: &Scratch, subjects: &CertificateSubjects) -> AuthorityFiles {
+    fn create_authority(scratch: &Scratch, subjects: &CertificateSubjects) -> AuthorityFiles {
         let authority = AuthorityFiles::at(&scratch.join("tls"));
         authority.ensure(subjects, now()).unwrap();
         authority
@@ -334,7 +337,7 @@ mod tests {
     #[test]
     fn everything_it_makes_is_private() {
         let scratch = Scratch::new();
-        let authority = made(&scratch, &subjects(&["box.lan"], &[]));
+        let authority = create_authority(&scratch, &subjects(&["box.lan"], &[]));
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode(&scratch.join("tls")), 0o700);
         for file in [&authority.ca_key, &authority.key] {
@@ -352,7 +355,7 @@ mod tests {
             "203.0.113.9",
             "2001:db8::1",
         ];
-        let authority = made(
+        let authority = create_authority(
             &scratch,
             &subjects(&["nas.example.org", "198.51.100.7"], &found),
         );
@@ -382,7 +385,7 @@ mod tests {
     fn it_is_made_once_and_renewed_when_it_must_be() {
         let scratch = Scratch::new();
         let first = subjects(&["box.lan"], &[]);
-        let authority = made(&scratch, &first);
+        let authority = create_authority(&scratch, &first);
         let bytes = |path: &Path| std::fs::read(path).unwrap();
         let (ca, cert) = (bytes(&authority.ca), bytes(&authority.cert));
 
@@ -408,7 +411,7 @@ mod tests {
         assert_eq!(bytes(&authority.cert), wider, "one address less needs none");
 
         let other = Scratch::new();
-        std::fs::copy(made(&other, &first).key, &authority.key).unwrap();
+        std::fs::copy(create_authority(&other, &first).key, &authority.key).unwrap();
         authority.ensure(&first, later).unwrap();
         assert_ne!(
             bytes(&authority.cert),
@@ -428,7 +431,10 @@ mod tests {
         let scratch = Scratch::new();
         let other = Scratch::new();
         let wanted = subjects(&["box.lan"], &[]);
-        let (ours, theirs) = (made(&scratch, &wanted), made(&other, &wanted));
+        let (ours, theirs) = (
+            create_authority(&scratch, &wanted),
+            create_authority(&other, &wanted),
+        );
         std::fs::copy(&theirs.cert, &ours.cert).unwrap();
         std::fs::copy(&theirs.key, &ours.key).unwrap();
         ours.ensure(&wanted, now()).unwrap();
@@ -439,7 +445,7 @@ mod tests {
     #[test]
     fn it_signs_for_nothing_that_was_not_its_own_when_it_was_made() {
         let scratch = Scratch::new();
-        let authority = made(
+        let authority = create_authority(
             &scratch,
             &subjects(&["box.example.org"], &["nas", "attic.lan"]),
         );
@@ -468,10 +474,10 @@ mod tests {
             "evil.internal",
         ] {
             let error = authority.ensure(&subjects(&[bad], &[]), now()).unwrap_err();
-            let said = error.to_string();
+            let error_text = error.to_string();
             assert!(
-                said.contains(&format!("cannot sign for {bad}. Remove {bad} from")),
-                "{said}"
+                error_text.contains(&format!("cannot sign for {bad}. Remove {bad} from")),
+                "{error_text}"
             );
         }
     }
@@ -480,14 +486,14 @@ mod tests {
     fn what_is_lost_is_named_with_a_remedy() {
         let scratch = Scratch::new();
         let wanted = subjects(&[], &[]);
-        let authority = made(&scratch, &wanted);
+        let authority = create_authority(&scratch, &wanted);
         std::fs::remove_file(&authority.ca_key).unwrap();
         authority.ensure(&wanted, now()).unwrap();
         let soon = now() + Duration::days(80);
-        let said = authority.ensure(&wanted, soon).unwrap_err().to_string();
+        let error_text = authority.ensure(&wanted, soon).unwrap_err().to_string();
         let directory = scratch.join("tls");
         assert_eq!(
-            said,
+            error_text,
             format!(
                 "{0}/ca.key is missing or damaged; restore it from a backup, or remove the directory \
                  {0} to create a new authority; every client must then trust the new ca.pem",
@@ -495,20 +501,23 @@ mod tests {
             )
         );
         std::fs::remove_file(&authority.ca).unwrap();
-        let said = authority.ensure(&wanted, now()).unwrap_err().to_string();
-        assert!(said.contains("ca.pem is missing or damaged"), "{said}");
+        let error_text = authority.ensure(&wanted, now()).unwrap_err().to_string();
+        assert!(
+            error_text.contains("ca.pem is missing or damaged"),
+            "{error_text}"
+        );
     }
 
     #[test]
     fn an_authority_whose_time_is_over_says_so() {
         let scratch = Scratch::new();
         let wanted = subjects(&[], &[]);
-        let authority = made(&scratch, &wanted);
+        let authority = create_authority(&scratch, &wanted);
         let late = now() + Duration::days(3651);
-        let said = authority.ensure(&wanted, late).unwrap_err().to_string();
+        let error_text = authority.ensure(&wanted, late).unwrap_err().to_string();
         assert!(
-            said.contains("ca.pem has expired; remove the directory"),
-            "{said}"
+            error_text.contains("ca.pem has expired; remove the directory"),
+            "{error_text}"
         );
     }
 }

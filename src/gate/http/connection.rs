@@ -81,14 +81,14 @@ impl HttpServer {
         let address = accepted.peer;
         let presence = connected.presence().clone();
         tokio::select! {
-            () = self.attend(accepted.stream, Peer { address, presence }) => {}
-            () = connected.displaced() => {
+            () = self.serve_connection(accepted.stream, Peer { address, presence }) => {}
+            () = connected.wait_for_displacement() => {
                 tracing::debug!(peer = %address, "connection closed to make room for another one");
             }
         }
     }
 
-    async fn attend(self, stream: TcpStream, peer: Peer) {
+    async fn serve_connection(self, stream: TcpStream, peer: Peer) {
         let Some(acceptors) = self.tls.clone() else {
             return self.http1(stream, peer).await;
         };
@@ -98,13 +98,13 @@ impl HttpServer {
         } else {
             acceptors.http2_first
         };
-        let deadline = Instant::now() + peer.hurry(self.timeouts.handshake);
+        let deadline = Instant::now() + peer.shorten_timeout(self.timeouts.handshake);
         if speaks_plain_http(&stream, deadline).await {
             return explain_tls(stream).await;
         }
         // Boxed, so that the memory of the handshake and of the requests is freed afterwards: a stream may last for
         // weeks.
-        let Some(stream) = Box::pin(shaken(acceptor, stream, &peer, deadline)).await else {
+        let Some(stream) = Box::pin(accept_tls(acceptor, stream, &peer, deadline)).await else {
             return;
         };
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
@@ -116,7 +116,7 @@ impl HttpServer {
 
     async fn http1(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: Peer) {
         let mut stream = stream;
-        let within = peer.hurry(self.timeouts.header);
+        let within = peer.shorten_timeout(self.timeouts.header);
         let first = read_first_head(&mut stream, peer.head_bytes(), within).await;
         let Some(mut ahead) = first else {
             return log_rest(&peer);
@@ -147,7 +147,7 @@ impl HttpServer {
         ahead: Bytes,
         peer: &Peer,
         asked: &Arc<Notify>,
-    ) -> Option<Handed<T>> {
+    ) -> Option<HandedStream<T>> {
         let (handler, open) = (self.handler.clone(), ActivityCounter::new());
         let (counted, client) = (open.clone(), peer.clone());
         let handover = Arc::new(ConnectionTakeover::default());
@@ -178,26 +178,26 @@ impl HttpServer {
             .max_buf_size(peer.head_bytes())
             .serve_connection(TakeoverIo::new(stream, ahead, &handover), service);
         let left = tokio::select! {
-            left = leave(&mut connection, &handover) => left,
-            () = self.stopped(asked) => Left::Stopped,
-            () = open.rests(|| peer.hurry(self.timeouts.header)) => Left::Resting,
+            left = drive_http1(&mut connection, &handover) => left,
+            () = self.wait_for_stop(asked) => Http1End::Stopped,
+            () = open.rests(|| peer.shorten_timeout(self.timeouts.header)) => Http1End::Resting,
         };
-        let left = if let Left::Stopped = left {
+        let left = if let Http1End::Stopped = left {
             Pin::new(&mut connection).graceful_shutdown();
             tokio::select! {
-                left = leave(&mut connection, &handover) => left,
-                () = open.rests(|| peer.hurry(self.timeouts.header)) => Left::Resting,
+                left = drive_http1(&mut connection, &handover) => left,
+                () = open.rests(|| peer.shorten_timeout(self.timeouts.header)) => Http1End::Resting,
             }
         } else {
             left
         };
-        let Left::Stream(stream, closes) = left else {
+        let Http1End::Stream(stream, closes) = left else {
             left.log(peer);
             return None;
         };
         let parts = connection.into_parts();
         let line = parts.io.into_inner(parts.read_buf);
-        Some(Handed {
+        Some(HandedStream {
             line,
             stream,
             closes,
@@ -207,7 +207,7 @@ impl HttpServer {
     /// Waits until the connection must end. A connection that was accepted but has sent no request yet may send one
     /// first, within the timeout of a head: its client cannot know of the shutdown, and would report the disconnect
     /// as a failure.
-    async fn stopped(&self, asked: &Notify) {
+    async fn wait_for_stop(&self, asked: &Notify) {
         let _ = self.stop.clone().wait_for(|stop| *stop).await;
         let _ = timeout(self.timeouts.header, asked.notified()).await;
     }
@@ -230,7 +230,7 @@ impl HttpServer {
                     // malformed (RFC 9113, 8.1.1).
                     *response.body_mut() = ResponseBody::empty();
                 }
-                Ok::<_, Infallible>(response.map(|body| held.answered(body)))
+                Ok::<_, Infallible>(response.map(|body| held.count_response(body)))
             }
         });
         let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
@@ -244,12 +244,12 @@ impl HttpServer {
         // From the preface on, hyper has no timeout for a client that sends nothing or an incomplete frame.
         tokio::select! {
             ended = connection.as_mut() => return log_end(&peer, ended),
-            () = self.stopped(&asked) => connection.as_mut().graceful_shutdown(),
-            () = open.rests(|| peer.hurry(self.timeouts.header)) => connection.as_mut().graceful_shutdown(),
+            () = self.wait_for_stop(&asked) => connection.as_mut().graceful_shutdown(),
+            () = open.rests(|| peer.shorten_timeout(self.timeouts.header)) => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
             ended = connection.as_mut() => log_end(&peer, ended),
-            () = open.rests(|| peer.hurry(self.timeouts.header)) => log_rest(&peer),
+            () = open.rests(|| peer.shorten_timeout(self.timeouts.header)) => log_rest(&peer),
         }
     }
 }
@@ -272,7 +272,7 @@ impl Peer {
     }
 
     /// Returns this time, or less for a client with short timeouts.
-    fn hurry(&self, time: Duration) -> Duration {
+    fn shorten_timeout(&self, time: Duration) -> Duration {
         if self.presence.is_hurried() {
             time.min(HURRIED)
         } else {
@@ -282,7 +282,7 @@ impl Peer {
 }
 
 /// A connection that only carries a stream from now on.
-struct Handed<T> {
+struct HandedStream<T> {
     /// The connection, with bytes of the next request.
     line: (T, Bytes),
     stream: CountedBody,
@@ -291,7 +291,7 @@ struct Handed<T> {
 }
 
 /// Why hyper no longer serves the connection.
-enum Left {
+enum Http1End {
     Ended(hyper::Result<()>),
     Resting,
     Stopped,
@@ -299,7 +299,7 @@ enum Left {
     Stream(CountedBody, bool),
 }
 
-impl Left {
+impl Http1End {
     fn log(self, peer: &Peer) {
         match self {
             Self::Ended(ended) => log_end(peer, ended),
@@ -309,21 +309,21 @@ impl Left {
     }
 }
 
-async fn leave(
+async fn drive_http1(
     connection: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
     handover: &ConnectionTakeover,
-) -> Left {
+) -> Http1End {
     poll_fn(|cx| match Pin::new(&mut *connection).poll(cx) {
-        Poll::Ready(ended) => Poll::Ready(Left::Ended(ended)),
+        Poll::Ready(ended) => Poll::Ready(Http1End::Ended(ended)),
         Poll::Pending => match handover.take() {
-            Some((stream, closes)) => Poll::Ready(Left::Stream(stream, closes)),
+            Some((stream, closes)) => Poll::Ready(Http1End::Stream(stream, closes)),
             None => Poll::Pending,
         },
     })
     .await
 }
 
-async fn shaken(
+async fn accept_tls(
     acceptor: TlsAcceptor,
     stream: TcpStream,
     peer: &Peer,
@@ -449,7 +449,7 @@ mod tests {
         String::from_utf8(read).unwrap()
     }
 
-    async fn asks(client: &mut DuplexStream, line: &str) {
+    async fn send_request(client: &mut DuplexStream, line: &str) {
         let request = format!("{line} HTTP/1.1\r\nhost: a\r\n\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
     }
@@ -459,8 +459,8 @@ mod tests {
         let may_speak = Arc::new(Notify::new());
         let (server, _stopper) = server(&may_speak);
         let (ours, mut client) = duplex(4096);
-        asks(&mut client, "GET /").await;
-        asks(&mut client, "GET /events").await;
+        send_request(&mut client, "GET /").await;
+        send_request(&mut client, "GET /events").await;
         let asked = Arc::new(Notify::new());
         let left = server
             .requests(ours, Bytes::new(), &peer().await, &asked)
@@ -480,10 +480,10 @@ mod tests {
         let (ours, mut client) = duplex(4096);
         let ends = tokio::spawn(async move { server.http1(ours, peer().await).await });
         for _ in 0..3 {
-            asks(&mut client, "GET /events").await;
+            send_request(&mut client, "GET /events").await;
             reads_to(&mut client, "\r\n\r\n").await;
-            asks(&mut client, "GET /").await;
-            asks(&mut client, "GET /").await;
+            send_request(&mut client, "GET /").await;
+            send_request(&mut client, "GET /").await;
             may_speak.notify_one();
             let events = reads_to(&mut client, "0\r\n\r\n").await;
             assert_eq!(events, "19\r\nevent: message\ndata: {}\n\n\r\n0\r\n\r\n");
@@ -503,7 +503,7 @@ mod tests {
         let (server, _stopper) = server(&may_speak);
         let (ours, mut client) = duplex(4096);
         let ends = tokio::spawn(async move { server.http1(ours, peer().await).await });
-        asks(
+        send_request(
             &mut client,
             "GET /events HTTP/1.1\r\nconnection: close\r\nx: ",
         )

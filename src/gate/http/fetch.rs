@@ -81,8 +81,8 @@ mod tests {
             ("", "HTTP"),
         ] {
             let (fetched, _) = fetched_from(answer, 3).await;
-            let said = fetched.unwrap_err();
-            assert!(said.contains(words), "{answer:?}: {said}");
+            let error = fetched.unwrap_err();
+            assert!(error.contains(words), "{answer:?}: {error}");
         }
     }
 

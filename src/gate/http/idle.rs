@@ -51,7 +51,7 @@ impl ActivityCounter {
         }
     }
 
-    fn ended(&self, part: &AtomicUsize) {
+    fn count_end(&self, part: &AtomicUsize) {
         let ms = u64::try_from(self.0.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.0.ended_ms.store(ms, Relaxed);
         part.fetch_sub(1, Relaxed);
@@ -89,11 +89,11 @@ pub(super) struct ActivityGuard {
 
 impl ActivityGuard {
     /// Counts the response: an event stream keeps running, a complete body only has to be received.
-    pub(super) fn answered(mut self, body: ResponseBody) -> CountedBody {
+    pub(super) fn count_response(mut self, body: ResponseBody) -> CountedBody {
         if let ResponseBody::Whole(_) | ResponseBody::Parts(_) = body {
             self.sends = true;
             self.open.0.sending.fetch_add(1, Relaxed);
-            self.open.ended(&self.open.0.running);
+            self.open.count_end(&self.open.0.running);
         }
         CountedBody { body, _held: self }
     }
@@ -102,7 +102,7 @@ impl ActivityGuard {
 impl Drop for ActivityGuard {
     fn drop(&mut self) {
         let counts = &self.open.0;
-        self.open.ended(if self.sends {
+        self.open.count_end(if self.sends {
             &counts.sending
         } else {
             &counts.running
@@ -157,12 +157,12 @@ mod tests {
         assert_eq!(rested_after(&open).await, 10);
         let running = open.request();
         assert_eq!(rested_after(&open).await, u64::MAX, "a request is answered");
-        let sending = running.answered(ResponseBody::whole("answer"));
+        let sending = running.count_response(ResponseBody::whole("answer"));
         assert_eq!(rested_after(&open).await, 120, "nobody takes the answer");
         drop(sending);
         assert_eq!(rested_after(&open).await, 10);
         let parts = crate::http::json_in_parts(hyper::StatusCode::OK, vec!["answer".into()]);
-        let sending = open.request().answered(parts.into_body());
+        let sending = open.request().count_response(parts.into_body());
         assert_eq!(rested_after(&open).await, 120, "nobody takes its parts");
         drop(sending);
         assert_eq!(rested_after(&open).await, 10);
@@ -172,7 +172,7 @@ mod tests {
     async fn a_stream_of_events_is_under_way_until_it_ends() {
         let open = ActivityCounter::new();
         let events = crate::http::events(|_| std::future::pending());
-        let stream = open.request().answered(events.into_body());
+        let stream = open.request().count_response(events.into_body());
         assert_eq!(rested_after(&open).await, u64::MAX);
         drop(stream);
         assert_eq!(rested_after(&open).await, 10);

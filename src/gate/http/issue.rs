@@ -100,7 +100,7 @@ pub(super) fn server(
     now: OffsetDateTime,
 ) -> Result<IssuedCertificate, Error> {
     let key = KeyPair::generate()?;
-    let cert = signed(authority, subjects, &key, now)?.pem();
+    let cert = sign_certificate(authority, subjects, &key, now)?.pem();
     let key = key.serialize_pem();
     Ok(IssuedCertificate { cert, key })
 }
@@ -112,10 +112,10 @@ pub(super) fn part(
     key: &str,
     now: OffsetDateTime,
 ) -> Result<Certificate, Error> {
-    signed(authority, subjects, &KeyPair::from_pem(key)?, now)
+    sign_certificate(authority, subjects, &KeyPair::from_pem(key)?, now)
 }
 
-fn signed(
+fn sign_certificate(
     authority: &IssuedCertificate,
     subjects: &[CertificateSubject],
     key: &KeyPair,

@@ -17,7 +17,7 @@ const WITHIN: Duration = Duration::from_secs(5);
 
 /// Returns the certificate, in DER, that the server at this address presents to a client.
 pub fn shown_at(address: SocketAddr) -> io::Result<Vec<u8>> {
-    let look = Arc::new(Look::default());
+    let look = Arc::new(CertificateRecorder::default());
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
@@ -40,9 +40,9 @@ pub fn shown_at(address: SocketAddr) -> io::Result<Vec<u8>> {
 
 /// Records every certificate, then rejects it.
 #[derive(Debug, Default)]
-struct Look(OnceLock<Vec<u8>>);
+struct CertificateRecorder(OnceLock<Vec<u8>>);
 
-impl ServerCertVerifier for Look {
+impl ServerCertVerifier for CertificateRecorder {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,
@@ -52,7 +52,7 @@ impl ServerCertVerifier for Look {
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         self.0.get_or_init(|| shown.to_vec());
-        Err(refused())
+        Err(verification_failure())
     }
 
     fn verify_tls12_signature(
@@ -61,7 +61,7 @@ impl ServerCertVerifier for Look {
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(refused())
+        Err(verification_failure())
     }
 
     fn verify_tls13_signature(
@@ -70,7 +70,7 @@ impl ServerCertVerifier for Look {
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(refused())
+        Err(verification_failure())
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -80,6 +80,6 @@ impl ServerCertVerifier for Look {
     }
 }
 
-fn refused() -> Error {
+fn verification_failure() -> Error {
     Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)
 }

@@ -39,8 +39,8 @@ impl ServerVerification {
     /// Returns the TLS configuration.
     pub(super) fn config(&self) -> io::Result<Arc<ClientConfig>> {
         match self {
-            Self::Machine => trusting(trusted()),
-            Self::Authority(file) => trusting(authority_of(file)?),
+            Self::Machine => config_with_roots(trusted()),
+            Self::Authority(file) => config_with_roots(authority_of(file)?),
             Self::Pin(start) => {
                 let provider = Arc::new(ring::default_provider());
                 let verifier = ByPin(*start, provider.clone());
@@ -73,7 +73,7 @@ fn authority_of(file: &Path) -> io::Result<RootCertStore> {
 }
 
 /// Returns a TLS configuration that trusts these authorities.
-fn trusting(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
+fn config_with_roots(roots: RootCertStore) -> io::Result<Arc<ClientConfig>> {
     if roots.is_empty() {
         let words = "the server trusts no certificate authority; install ca-certificates";
         return Err(io::Error::other(words));
@@ -97,7 +97,7 @@ impl ByPin {
 
     /// Verifies that the pinned authority has signed the leaf, that the leaf has not expired, and that its names
     /// are permitted.
-    fn signed(
+    fn verify_signed(
         &self,
         leaf: &CertificateDer<'_>,
         authority: &CertificateDer<'_>,
@@ -128,7 +128,7 @@ impl ServerCertVerifier for ByPin {
         let Some(authority) = others.find(|other| self.is_pinned(other)) else {
             return Err(CertificateError::UnknownIssuer.into());
         };
-        self.signed(leaf, authority, now)?;
+        self.verify_signed(leaf, authority, now)?;
         Ok(ServerCertVerified::assertion())
     }
 
@@ -178,7 +178,7 @@ mod tests {
         der(&issue::server(authority, &subjects, now).unwrap().cert)
     }
 
-    fn taken(
+    fn is_accepted(
         pinned: &CertificateDer<'_>,
         leaf: &CertificateDer<'_>,
         others: &[CertificateDer<'_>],
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn without_an_authority_nothing_is_trusted() {
-        assert!(trusting(RootCertStore::empty()).is_err());
+        assert!(config_with_roots(RootCertStore::empty()).is_err());
     }
 
     #[test]
@@ -210,17 +210,33 @@ mod tests {
         let outside = leaf(&authority, "bank.example", now);
         let own = std::slice::from_ref(&ours);
 
-        assert!(taken(&ours, &good, own), "signed by what is pinned");
-        assert!(taken(&good, &good, &[]), "pinned itself");
-        assert!(taken(&late, &late, &[]), "a key does not expire");
-        assert!(!taken(&ours, &good, &[]), "the authority was not sent");
-        assert!(!taken(&ours, &forged, own), "sent, but it has not signed");
-        assert!(!taken(&ours, &forged, &[theirs.clone(), ours.clone()]));
-        assert!(!taken(&theirs, &good, own), "another pin");
-        assert!(!taken(&ours, &late, own), "what was signed has expired");
-        assert!(!taken(&ours, &outside, own), "it may not sign for that");
+        assert!(is_accepted(&ours, &good, own), "signed by what is pinned");
+        assert!(is_accepted(&good, &good, &[]), "pinned itself");
+        assert!(is_accepted(&late, &late, &[]), "a key does not expire");
+        assert!(
+            !is_accepted(&ours, &good, &[]),
+            "the authority was not sent"
+        );
+        assert!(
+            !is_accepted(&ours, &forged, own),
+            "sent, but it has not signed"
+        );
+        assert!(!is_accepted(
+            &ours,
+            &forged,
+            &[theirs.clone(), ours.clone()]
+        ));
+        assert!(!is_accepted(&theirs, &good, own), "another pin");
+        assert!(
+            !is_accepted(&ours, &late, own),
+            "what was signed has expired"
+        );
+        assert!(
+            !is_accepted(&ours, &outside, own),
+            "it may not sign for that"
+        );
         let mut many = vec![theirs; MAX_CHAIN];
         many.push(ours.clone());
-        assert!(!taken(&ours, &good, &many), "too long a chain");
+        assert!(!is_accepted(&ours, &good, &many), "too long a chain");
     }
 }

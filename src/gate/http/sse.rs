@@ -43,7 +43,7 @@ impl EventStream {
         Self {
             maker: Some(Box::pin(make(EventSender(sender)))),
             queue,
-            quiet: Box::pin(tokio::time::sleep_until(beat())),
+            quiet: Box::pin(tokio::time::sleep_until(next_keep_alive())),
         }
     }
 
@@ -51,7 +51,7 @@ impl EventStream {
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
             if let Some(bytes) = self.queue.take() {
-                self.quiet.as_mut().reset(beat());
+                self.quiet.as_mut().reset(next_keep_alive());
                 return Poll::Ready(Some(bytes));
             }
             let Some(maker) = &mut self.maker else {
@@ -61,10 +61,10 @@ impl EventStream {
                 // The producer may have queued its last events before it ended.
                 self.maker = None;
             } else if let Poll::Ready(bytes) = self.queue.poll(cx) {
-                self.quiet.as_mut().reset(beat());
+                self.quiet.as_mut().reset(next_keep_alive());
                 return Poll::Ready(Some(bytes));
             } else if self.quiet.as_mut().poll(cx).is_ready() {
-                self.quiet.as_mut().reset(beat());
+                self.quiet.as_mut().reset(next_keep_alive());
                 // Polled again to register a waker for the new deadline.
                 let _ = self.quiet.as_mut().poll(cx);
                 return Poll::Ready(Some(Bytes::from_static(b": keep-alive\n\n")));
@@ -76,7 +76,7 @@ impl EventStream {
 }
 
 /// When the next comment is due.
-fn beat() -> Instant {
+fn next_keep_alive() -> Instant {
     static FIRST: OnceLock<Instant> = OnceLock::new();
     let now = Instant::now();
     let first = *FIRST.get_or_init(|| now);
@@ -106,7 +106,7 @@ impl EventSender {
     }
 
     /// Sends an event of another kind; `data` has no newline.
-    pub async fn named(&self, kind: &str, data: &str) -> Result<(), StreamClosed> {
+    pub async fn send_event(&self, kind: &str, data: &str) -> Result<(), StreamClosed> {
         let event = format!("event: {kind}\ndata: {data}\n\n");
         self.send(Bytes::from(event)).await
     }

@@ -133,7 +133,7 @@ mod tests {
         F: Future<Output = ()> + Send + 'static,
     {
         let body: ResponseBody = crate::http::events(make).into_body();
-        ActivityCounter::new().request().answered(body)
+        ActivityCounter::new().request().count_response(body)
     }
 
     #[tokio::test]

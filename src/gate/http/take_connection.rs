@@ -22,12 +22,12 @@ use gatewren_base::sys::lock;
 /// The state of a takeover on one HTTP/1.1 connection. The request, the response and the socket each record their
 /// progress here.
 #[derive(Default)]
-pub(super) struct ConnectionTakeover(Mutex<Stage>);
+pub(super) struct ConnectionTakeover(Mutex<TakeoverState>);
 
 #[derive(Default)]
-struct Stage {
-    way: Way,
-    head: Head,
+struct TakeoverState {
+    way: BodyProgress,
+    head: HeadProgress,
     /// The client asked to close the connection after the response.
     closes: bool,
     /// The stream to send after the head.
@@ -36,7 +36,7 @@ struct Stage {
 
 /// Whether the connection can be taken away from hyper.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum BodyProgress {
     /// The client does not support chunks (RFC 9112, 7.1), or only hyper knows where the request's body ends.
     #[default]
     Barred,
@@ -47,7 +47,7 @@ enum Way {
 
 /// The progress of the response's head.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Head {
+enum HeadProgress {
     #[default]
     Coming,
     /// hyper has the head and asks for the body.
@@ -64,22 +64,22 @@ impl ConnectionTakeover {
             && request.method() != Method::HEAD
             && !headers.contains_key(TRANSFER_ENCODING);
         let way = match (fits, request.body().is_end_stream()) {
-            (false, _) => Way::Barred,
-            (true, false) => Way::Unread,
-            (true, true) => Way::Free,
+            (false, _) => BodyProgress::Barred,
+            (true, false) => BodyProgress::Unread,
+            (true, true) => BodyProgress::Free,
         };
-        *lock(&self.0) = Stage {
+        *lock(&self.0) = TakeoverState {
             way,
-            closes: closes(headers),
-            ..Stage::default()
+            closes: asks_to_close(headers),
+            ..TakeoverState::default()
         };
     }
 
     /// Records that the request's body was read to its end.
     pub(super) fn was_read(&self) {
         let mut stage = lock(&self.0);
-        if stage.way == Way::Unread {
-            stage.way = Way::Free;
+        if stage.way == BodyProgress::Unread {
+            stage.way = BodyProgress::Free;
         }
     }
 
@@ -90,9 +90,9 @@ impl ConnectionTakeover {
         body: ResponseBody,
     ) -> TakeoverBody {
         let is_stream = matches!(body, ResponseBody::Events(_));
-        let answer = held.answered(body);
+        let answer = held.count_response(body);
         let mut stage = lock(&self.0);
-        if !is_stream || stage.way != Way::Free {
+        if !is_stream || stage.way != BodyProgress::Free {
             return TakeoverBody::Here(answer);
         }
         stage.stream = Some(answer);
@@ -103,7 +103,7 @@ impl ConnectionTakeover {
     /// Returns the stream once hyper has nothing left to send, and whether the connection ends with it.
     pub(super) fn take(&self) -> Option<(CountedBody, bool)> {
         let mut stage = lock(&self.0);
-        if stage.head != Head::Sent {
+        if stage.head != HeadProgress::Sent {
             return None;
         }
         let closes = stage.closes;
@@ -111,23 +111,23 @@ impl ConnectionTakeover {
     }
 
     /// Records that hyper asks for the body.
-    fn made(&self) {
+    fn record_head_made(&self) {
         let mut stage = lock(&self.0);
-        if stage.head == Head::Coming {
-            stage.head = Head::Made;
+        if stage.head == HeadProgress::Coming {
+            stage.head = HeadProgress::Made;
         }
     }
 
     /// hyper flushes when it has nothing left to write.
     fn flushed(&self) {
         let mut stage = lock(&self.0);
-        if stage.head == Head::Made {
-            stage.head = Head::Sent;
+        if stage.head == HeadProgress::Made {
+            stage.head = HeadProgress::Sent;
         }
     }
 }
 
-fn closes(headers: &HeaderMap) -> bool {
+fn asks_to_close(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(CONNECTION).iter();
     let words = lines
         .filter_map(|line| line.to_str().ok())
@@ -156,7 +156,7 @@ impl hyper::body::Body for TakeoverBody {
         match self.get_mut() {
             Self::Here(answer) => Pin::new(answer).poll_frame(cx),
             Self::Apart(handover) => {
-                handover.made();
+                handover.record_head_made();
                 Poll::Pending
             }
         }

@@ -83,20 +83,22 @@ pub struct Acceptors {
 /// The server side of TLS.
 pub struct TlsServer {
     source: Mutex<TlsSource>,
-    current: Arc<Current>,
+    current: Arc<CurrentCertificate>,
     config: Arc<ServerConfig>,
 }
 
 impl TlsServer {
     /// Creates or reads the certificate. Enables TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, session tickets.
     pub fn load(source: TlsSource) -> Result<Self, TlsError> {
-        let current = Arc::new(Current(RwLock::new(Served::from(&source)?)));
+        let current = Arc::new(CurrentCertificate(RwLock::new(ServedCertificate::from(
+            &source,
+        )?)));
         let provider = Arc::new(ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Setup)?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::<Current>::clone(&current));
+            .with_cert_resolver(Arc::<CurrentCertificate>::clone(&current));
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         config.ticketer = ring::Ticketer::new().map_err(TlsError::Setup)?;
         Ok(Self {
@@ -119,7 +121,7 @@ impl TlsServer {
                 examined.map(|()| None).map_err(TlsError::Authority)
             }
             TlsSource::Files { cert, key } => {
-                let served = Served::read(cert, key, Vec::new());
+                let served = ServedCertificate::read(cert, key, Vec::new());
                 served.map(|served| Some(served.not_after))
             }
         }
@@ -162,14 +164,14 @@ impl TlsServer {
     #[cfg(test)]
     pub fn reload(&self) -> Result<(), TlsError> {
         let source = lock(&self.source);
-        self.current.replace(Served::from(&source)?);
+        self.current.replace(ServedCertificate::from(&source)?);
         Ok(())
     }
 
     /// Switches to another source: other settings, or other names and addresses of the host.
     pub fn reload_from(&self, other: TlsSource) -> Result<(), TlsError> {
         let mut source = lock(&self.source);
-        self.current.replace(Served::from(&other)?);
+        self.current.replace(ServedCertificate::from(&other)?);
         *source = other;
         Ok(())
     }
@@ -209,10 +211,10 @@ impl TlsServer {
 
 /// The certificate in use.
 #[derive(Debug)]
-struct Current(RwLock<Served>);
+struct CurrentCertificate(RwLock<ServedCertificate>);
 
 #[derive(Debug)]
-struct Served {
+struct ServedCertificate {
     certified: Arc<CertifiedKey>,
     /// For clients that ask by a name, where the own authority also covers addresses.
     by_name: Option<Arc<CertifiedKey>>,
@@ -220,17 +222,17 @@ struct Served {
     not_after: i64,
 }
 
-impl Current {
-    fn read<T>(&self, look: impl FnOnce(&Served) -> T) -> T {
+impl CurrentCertificate {
+    fn read<T>(&self, look: impl FnOnce(&ServedCertificate) -> T) -> T {
         look(&read_lock(&self.0))
     }
 
-    fn replace(&self, served: Served) {
+    fn replace(&self, served: ServedCertificate) {
         *write_lock(&self.0) = served;
     }
 }
 
-impl ResolvesServerCert for Current {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let by_name = hello.server_name().is_some();
         Some(self.read(|served| {
@@ -240,7 +242,7 @@ impl ResolvesServerCert for Current {
     }
 }
 
-impl Served {
+impl ServedCertificate {
     fn from(source: &TlsSource) -> Result<Self, TlsError> {
         match source {
             TlsSource::Own {
@@ -379,7 +381,7 @@ mod tests {
         (cert, key)
     }
 
-    fn refused(cert: &Path, key: &Path) -> String {
+    fn load_error(cert: &Path, key: &Path) -> String {
         let (cert, key) = (cert.to_owned(), key.to_owned());
         match TlsServer::load(TlsSource::Files { cert, key }) {
             Ok(_) => panic!("this pair should have been refused"),
@@ -432,7 +434,7 @@ mod tests {
     }
 
     /// Returns a program's stdout and stderr; `None` if it is not installed.
-    async fn said(
+    async fn run_program(
         program: &'static str,
         arguments: Vec<String>,
         input: &'static str,
@@ -487,8 +489,8 @@ mod tests {
                     format!("::127.0.0.1:{port}"),
                 ]);
                 arguments.push(format!("https://{host}:{port}/"));
-                if let Some(said) = said("curl", arguments, "").await {
-                    assert_eq!(said, "yes", "{host} {version:?}");
+                if let Some(output) = run_program("curl", arguments, "").await {
+                    assert_eq!(output, "yes", "{host} {version:?}");
                 }
             }
         }
@@ -507,10 +509,10 @@ mod tests {
             format!("::127.0.0.1:{port}"),
             format!("https://other.lan:{port}/"),
         ]);
-        if let Some(said) = said("curl", arguments, "").await {
+        if let Some(output) = run_program("curl", arguments, "").await {
             assert!(
-                said.contains("curl: (60)"),
-                "another name is not trusted: {said}"
+                output.contains("curl: (60)"),
+                "another name is not trusted: {output}"
             );
         }
     }
@@ -533,8 +535,10 @@ mod tests {
             &ca,
             &cert,
         ];
-        if let Some(said) = said("openssl", arguments.map(str::to_owned).to_vec(), "").await {
-            assert_eq!(said.trim(), format!("{cert}: OK"));
+        if let Some(output) =
+            run_program("openssl", arguments.map(str::to_owned).to_vec(), "").await
+        {
+            assert_eq!(output.trim(), format!("{cert}: OK"));
         }
     }
 
@@ -564,10 +568,10 @@ mod tests {
                 ca.display().to_string(),
                 path.display().to_string(),
             ];
-            if let Some(said) = said("openssl", arguments, "").await {
+            if let Some(output) = run_program("openssl", arguments, "").await {
                 assert!(
-                    said.contains("permitted subtree violation"),
-                    "{outside}: {said}"
+                    output.contains("permitted subtree violation"),
+                    "{outside}: {output}"
                 );
             }
         }
@@ -592,8 +596,8 @@ with socket.create_connection(('127.0.0.1', int(sys.argv[2])), 120) as plain:
             tls.ca().unwrap().display().to_string(),
             port,
         ];
-        if let Some(said) = said("python3", arguments, PROGRAM).await {
-            assert_eq!(said.trim(), "TLSv1.3 h2");
+        if let Some(output) = run_program("python3", arguments, PROGRAM).await {
+            assert_eq!(output.trim(), "TLSv1.3 h2");
         }
     }
 
@@ -616,8 +620,8 @@ socket.on('error', (error) => console.log(error.message));
             tls.ca().unwrap().display().to_string(),
             port,
         ];
-        if let Some(said) = said("node", arguments, PROGRAM).await {
-            assert_eq!(said.trim(), "true TLSv1.3");
+        if let Some(output) = run_program("node", arguments, PROGRAM).await {
+            assert_eq!(output.trim(), "true TLSv1.3");
         }
     }
 
@@ -716,16 +720,16 @@ socket.on('error', (error) => console.log(error.message));
             .is_ok()
         );
         assert_eq!(
-            refused(&none, &key),
+            load_error(&none, &key),
             format!(
                 "the certificate {} does not exist; correct tls.cert and tls.key, or set tls.mode = \
                  \"own\"",
                 none.display()
             )
         );
-        assert!(refused(&cert, &none).starts_with("the key "));
+        assert!(load_error(&cert, &none).starts_with("the key "));
         assert_eq!(
-            refused(&cert, &other),
+            load_error(&cert, &other),
             format!(
                 "the key {} does not match the certificate {c}; configure a matching pair, \
                  with the server's own certificate first in its file",
@@ -733,13 +737,13 @@ socket.on('error', (error) => console.log(error.message));
             )
         );
         assert_eq!(
-            refused(&key, &key),
+            load_error(&key, &key),
             format!("found no certificate in {k}; it must be PEM, with a line -----BEGIN …-----")
         );
         for mode in [0o640, 0o604] {
             std::fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
             assert_eq!(
-                refused(&cert, &key),
+                load_error(&cert, &key),
                 format!("other users can read the key {k} (mode {mode:04o}); run: chmod 600 {k}")
             );
         }
@@ -749,8 +753,8 @@ socket.on('error', (error) => console.log(error.message));
         )
         .unwrap();
         std::fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
-        assert!(refused(&cert, &key).contains("has an unsupported type"));
+        assert!(load_error(&cert, &key).contains("has an unsupported type"));
         let folder = scratch.path();
-        assert!(refused(folder, &key).starts_with("cannot read "));
+        assert!(load_error(folder, &key).starts_with("cannot read "));
     }
 }

@@ -58,7 +58,7 @@ impl AuthorizationRequest {
             return Err(AuthorizationFault::Shown(words.to_owned()));
         }
         let state = form.get("state");
-        let challenge = checked(site, form).map_err(|(code, words)| {
+        let challenge = validate_parameters(site, form).map_err(|(code, words)| {
             let more = [("error", code), ("error_description", words)];
             AuthorizationFault::Sent(Box::new(answer(site, redirect_uri, state, &more)))
         })?;
@@ -78,7 +78,7 @@ impl AuthorizationRequest {
 
 /// Validates the other parameters of a request and returns its challenge, or an error code of RFC 6749 and a
 /// description.
-fn checked<'a>(
+fn validate_parameters<'a>(
     site: &IssuerOrigin,
     form: &'a OAuthParameters,
 ) -> Result<&'a str, (&'static str, &'static str)> {

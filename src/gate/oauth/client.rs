@@ -40,8 +40,8 @@ pub type MetadataFault = (&'static str, String);
 
 impl ClientMetadata {
     /// Parses the metadata. Unused fields are ignored.
-    pub fn read(said: &Value) -> Result<Self, MetadataFault> {
-        let uris = said.get("redirect_uris").and_then(Value::as_array);
+    pub fn read(metadata: &Value) -> Result<Self, MetadataFault> {
+        let uris = metadata.get("redirect_uris").and_then(Value::as_array);
         let uris = uris.map(Vec::as_slice).unwrap_or_default();
         if !(1..=MOST_REDIRECTS).contains(&uris.len()) {
             let words = format!("redirect_uris must be a list of 1 to {MOST_REDIRECTS} URIs");
@@ -57,7 +57,7 @@ impl ClientMetadata {
                          localhost; it must have no fragment";
             ("invalid_redirect_uri", words.to_owned())
         })?;
-        let asks_for_codes = said
+        let asks_for_codes = metadata
             .get("response_types")
             .and_then(Value::as_array)
             .is_none_or(|types| types.iter().any(|one| one == "code"));
@@ -65,7 +65,7 @@ impl ClientMetadata {
             let words = "the only supported response type is code";
             return Err(("invalid_client_metadata", words.to_owned()));
         }
-        let name = said.get("client_name").and_then(Value::as_str);
+        let name = metadata.get("client_name").and_then(Value::as_str);
         Ok(Self {
             name: plain_line(name.unwrap_or_default(), MAX_NAME),
             redirect_uris: uris,
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn a_program_says_where_its_answers_may_go() {
-        let said = json!({
+        let metadata = json!({
             "client_name": "Chat\u{202e}", "redirect_uris": ["https://a.example/b", "http://localhost/c"],
             "grant_types": ["authorization_code"], "scope": "x", "logo_uri": "https://a.example/l"
         });
-        let read = ClientMetadata::read(&said).unwrap();
+        let read = ClientMetadata::read(&metadata).unwrap();
         assert_eq!((read.name.as_str(), read.redirect_uris.len()), ("Chat", 2));
         for (bad, code) in [
             (json!(1), "invalid_redirect_uri"),

@@ -14,7 +14,7 @@ use super::redirect::host;
 use super::site::IssuerOrigin;
 use crate::auth::{AgentSpec, Links, LoginKey, Logins, OwnerConsent};
 use crate::http::ResponseBody;
-use crate::owner_actions::{OwnerCommand, OwnerContext, admit, chosen_space, fit_name};
+use crate::owner_actions::{OwnerCommand, OwnerContext, admit, choose_space, fit_name};
 use gatewren_base::config::{LiveSettings, Overrides, Policy, Preset, Spaces};
 use gatewren_base::sys::Secret;
 use gatewren_store::vault::{Agent, OWNER, OauthClient, Vault};
@@ -176,7 +176,7 @@ impl ConsentContext<'_> {
             challenge: &asked.challenge,
         };
         let begin = owner.run_audited(command, self.links.begin(agreement));
-        let code = begin.await.map_err(|cause| logged(&cause))?;
+        let code = begin.await.map_err(|cause| log_failure(&cause))?;
         Ok(asked.answer(self.site, &[("code", code.expose())]))
     }
 
@@ -200,7 +200,7 @@ impl ConsentContext<'_> {
             agent: Some(agent.id.clone()),
         };
         let noted = self.vault.oauth_clients().note_agent(client).await;
-        noted.map_err(|cause| logged(&cause))?;
+        noted.map_err(|cause| log_failure(&cause))?;
         Ok(agent)
     }
 
@@ -210,7 +210,7 @@ impl ConsentContext<'_> {
             return Ok(None);
         };
         let agents = self.vault.agents().list();
-        let mut agents = agents.map_err(|cause| logged(&cause))?.into_iter();
+        let mut agents = agents.map_err(|cause| log_failure(&cause))?.into_iter();
         Ok(agents.find(|agent| agent.id == *id && agent.comes_in()))
     }
 
@@ -231,12 +231,12 @@ fn admission(form: &OAuthParameters, spaces: &Spaces) -> Result<AgentSpec, Strin
             preset,
             overrides: Overrides::default(),
         },
-        space: chosen_space(form.get("space"), spaces)?,
+        space: choose_space(form.get("space"), spaces)?,
         expires_ms: None,
     })
 }
 
-fn logged(cause: &dyn Display) -> Stop {
+fn log_failure(cause: &dyn Display) -> Stop {
     tracing::error!("carrying out the owner's decision on a program failed: {cause}");
     Stop::Failed
 }

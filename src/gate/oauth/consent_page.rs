@@ -39,7 +39,7 @@ impl ConsentPage<'_> {
                     input type="hidden" name=(name) value=(value);
                 }
                 @match self.agent {
-                    Some(agent) => { (known(agent)) }
+                    Some(agent) => { (existing_agent(agent)) }
                     None => { (self.unknown()) }
                 }
                 div class="row" {
@@ -117,7 +117,7 @@ impl ConsentPage<'_> {
 }
 
 /// Renders the existing agent, which the program will use again.
-fn known(agent: &Agent) -> Markup {
+fn existing_agent(agent: &Agent) -> Markup {
     let space = match agent.space.as_deref() {
         Some(WHOLE_SERVER) => texts::WHOLE_SERVER,
         Some(space) => space,

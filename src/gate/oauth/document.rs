@@ -42,7 +42,7 @@ impl MetadataDocuments {
 
     /// Returns the contents of the document at this URL, or why it is not valid.
     pub async fn read(&self, address: &str) -> Result<ClientMetadata, String> {
-        if let Some(portrait) = self.kept(address) {
+        if let Some(portrait) = self.find_cached(address) {
             return Ok(portrait);
         }
         let near = self.live.read(|settings| settings.oauth.local_clients);
@@ -58,7 +58,7 @@ impl MetadataDocuments {
                 plain_line(&cause.to_string(), 200)
             )
         })?;
-        let portrait = believed(address, &fetched)?;
+        let portrait = validate_document(address, &fetched)?;
         let mut kept = lock(&self.kept);
         if kept.len() >= MOST_KEPT {
             kept.remove(0);
@@ -67,7 +67,7 @@ impl MetadataDocuments {
         Ok(portrait)
     }
 
-    fn kept(&self, address: &str) -> Option<ClientMetadata> {
+    fn find_cached(&self, address: &str) -> Option<ClientMetadata> {
         let mut kept = lock(&self.kept);
         kept.retain(|(at, ..)| at.elapsed() < KEPT);
         let found = kept.iter().find(|(_, known, _)| known == address);
@@ -91,20 +91,20 @@ pub fn is_address(id: &str) -> bool {
 
 /// Validates a document: it must name its own URL, and its program must have no secret, because it could not keep
 /// one.
-fn believed(address: &str, document: &[u8]) -> Result<ClientMetadata, String> {
-    let said: Value = serde_json::from_slice(document)
+fn validate_document(address: &str, document: &[u8]) -> Result<ClientMetadata, String> {
+    let json: Value = serde_json::from_slice(document)
         .map_err(|_| "the program's metadata document is not JSON".to_owned())?;
-    if said.get("client_id").and_then(Value::as_str) != Some(address) {
+    if json.get("client_id").and_then(Value::as_str) != Some(address) {
         return Err("the program's metadata document names another client_id".to_owned());
     }
-    let method = said.get("token_endpoint_auth_method");
-    let has_secret = said.get("client_secret").is_some();
+    let method = json.get("token_endpoint_auth_method");
+    let has_secret = json.get("client_secret").is_some();
     if has_secret || method.is_some_and(|method| method != "none") {
         let words = "the program requires an unsupported authentication method: only token_endpoint_auth_method \
                      \"none\" is supported";
         return Err(words.to_owned());
     }
-    ClientMetadata::read(&said)
+    ClientMetadata::read(&json)
         .map_err(|(_, words)| format!("the program's metadata document is invalid: {words}"))
 }
 
@@ -144,7 +144,7 @@ mod tests {
             "client_id": ADDRESS, "client_name": "Chat", "redirect_uris": ["https://chat.example/b"],
             "token_endpoint_auth_method": "none"
         });
-        let read = |said: &Value| believed(ADDRESS, said.to_string().as_bytes());
+        let read = |json: &Value| validate_document(ADDRESS, json.to_string().as_bytes());
         assert_eq!(read(&good).unwrap().name, "Chat");
         for (key, value) in [
             ("client_id", json!("https://chat.example/other.json")),
@@ -157,13 +157,13 @@ mod tests {
             bad[key] = value;
             assert!(read(&bad).is_err(), "{bad}");
         }
-        assert!(believed(ADDRESS, b"<html>").is_err());
+        assert!(validate_document(ADDRESS, b"<html>").is_err());
     }
 
     #[tokio::test]
     async fn nothing_near_is_asked_unless_the_settings_say_so() {
         let documents = MetadataDocuments::new(Settings::default().into());
-        let said = documents.read("https://127.0.0.1:9/x").await.unwrap_err();
-        assert!(said.contains("public Internet"), "{said}");
+        let error = documents.read("https://127.0.0.1:9/x").await.unwrap_err();
+        assert!(error.contains("public Internet"), "{error}");
     }
 }

@@ -34,7 +34,7 @@ impl OAuthError {
     /// The response.
     pub fn to_response(&self) -> Response<ResponseBody> {
         let body = json!({ "error": self.code, "error_description": self.words });
-        unkept(self.status, &body)
+        uncached_json(self.status, &body)
     }
 }
 
@@ -59,7 +59,7 @@ impl From<VaultError> for OAuthError {
 }
 
 /// A JSON response that must not be cached.
-pub fn unkept(status: StatusCode, body: &Value) -> Response<ResponseBody> {
+pub fn uncached_json(status: StatusCode, body: &Value) -> Response<ResponseBody> {
     let mut response = json_response(status, body.to_string().into_bytes());
     let no_store = HeaderValue::from_static("no-store");
     response.headers_mut().insert(CACHE_CONTROL, no_store);

@@ -4,7 +4,7 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::client::ClientMetadata;
-use super::error::{OAuthError, unkept};
+use super::error::{OAuthError, uncached_json};
 use super::site::SCOPE;
 use crate::http::ResponseBody;
 use gatewren_store::vault::Vault;
@@ -13,9 +13,10 @@ use gatewren_store::vault::Vault;
 /// it. A registration gives no access; only the owner does.
 pub async fn register(vault: &Vault, body: &[u8]) -> Result<Response<ResponseBody>, OAuthError> {
     let wrong = |words: &str| OAuthError::new("invalid_client_metadata", words);
-    let said: Value = serde_json::from_slice(body).map_err(|_| wrong("the body is not JSON"))?;
+    let metadata: Value =
+        serde_json::from_slice(body).map_err(|_| wrong("the body is not JSON"))?;
     let portrait =
-        ClientMetadata::read(&said).map_err(|(code, words)| OAuthError::new(code, words))?;
+        ClientMetadata::read(&metadata).map_err(|(code, words)| OAuthError::new(code, words))?;
     let ClientMetadata {
         name,
         redirect_uris,
@@ -36,5 +37,5 @@ pub async fn register(vault: &Vault, body: &[u8]) -> Result<Response<ResponseBod
     if let (false, Some(answer)) = (name.is_empty(), answer.as_object_mut()) {
         answer.insert("client_name".to_owned(), json!(name));
     }
-    Ok(unkept(StatusCode::CREATED, &answer))
+    Ok(uncached_json(StatusCode::CREATED, &answer))
 }

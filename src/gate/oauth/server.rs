@@ -60,7 +60,7 @@ impl AuthorizationServer {
 
     /// Registers a program.
     pub async fn register(&self, body: &[u8]) -> Response<ResponseBody> {
-        answered(register::register(&self.vault, body).await)
+        to_response(register::register(&self.vault, body).await)
     }
 
     /// Exchanges a program's code or refresh token for tokens.
@@ -70,12 +70,12 @@ impl AuthorizationServer {
         headers: &HeaderMap,
         body: &[u8],
     ) -> Response<ResponseBody> {
-        answered(token::exchange(&self.links, site, headers, body).await)
+        to_response(token::exchange(&self.links, site, headers, body).await)
     }
 
     /// Revokes a program's token.
     pub async fn revoke(&self, headers: &HeaderMap, body: &[u8]) -> Response<ResponseBody> {
-        answered(token::revoke(&self.links, headers, body).await)
+        to_response(token::revoke(&self.links, headers, body).await)
     }
 
     /// Shows the consent page to the owner.
@@ -89,7 +89,7 @@ impl AuthorizationServer {
             return refusal(texts::TOO_LONG);
         }
         match self.read(site, query.as_bytes()).await {
-            Ok((asked, form)) => self.desk(site, owner).ask(&asked, &form, None),
+            Ok((asked, form)) => self.consent_context(site, owner).ask(&asked, &form, None),
             Err(response) => *response,
         }
     }
@@ -103,7 +103,11 @@ impl AuthorizationServer {
         from: IpAddr,
     ) -> Response<ResponseBody> {
         match self.read(site, body).await {
-            Ok((asked, form)) => self.desk(site, owner).decide(&asked, &form, from).await,
+            Ok((asked, form)) => {
+                self.consent_context(site, owner)
+                    .decide(&asked, &form, from)
+                    .await
+            }
             Err(response) => *response,
         }
     }
@@ -122,7 +126,11 @@ impl AuthorizationServer {
         }
     }
 
-    fn desk<'a>(&'a self, site: &'a IssuerOrigin, owner: SignedInOwner<'a>) -> ConsentContext<'a> {
+    fn consent_context<'a>(
+        &'a self,
+        site: &'a IssuerOrigin,
+        owner: SignedInOwner<'a>,
+    ) -> ConsentContext<'a> {
         ConsentContext {
             proof: owner.proof,
             login: owner.login,
@@ -135,6 +143,6 @@ impl AuthorizationServer {
     }
 }
 
-fn answered(answer: Result<Response<ResponseBody>, OAuthError>) -> Response<ResponseBody> {
+fn to_response(answer: Result<Response<ResponseBody>, OAuthError>) -> Response<ResponseBody> {
     answer.unwrap_or_else(|error| error.to_response())
 }

@@ -4,7 +4,7 @@ use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Response, StatusCode};
 use serde_json::json;
 
-use super::error::{OAuthError, unkept};
+use super::error::{OAuthError, uncached_json};
 use super::form::OAuthParameters;
 use super::site::{IssuerOrigin, SCOPE};
 use crate::auth::{IssuedTokens, Links, TokenRequest};
@@ -60,7 +60,7 @@ pub async fn revoke(
     let token = form.need("token").map_err(OAuthError::request)?;
     let client = form.need("client_id").map_err(OAuthError::request)?;
     links.end(token, client).await?;
-    Ok(unkept(StatusCode::OK, &json!({})))
+    Ok(uncached_json(StatusCode::OK, &json!({})))
 }
 
 fn form(headers: &HeaderMap, body: &[u8]) -> Result<OAuthParameters, OAuthError> {
@@ -89,5 +89,5 @@ fn handed_over(given: &IssuedTokens) -> Response<ResponseBody> {
         "refresh_token": given.refresh.expose(),
         "scope": SCOPE,
     });
-    unkept(StatusCode::OK, &body)
+    uncached_json(StatusCode::OK, &body)
 }

@@ -52,23 +52,23 @@ pub fn lines(changes: &Map<String, Value>) -> Vec<String> {
         format!(
             "  {}: {} -> {}",
             name.replace('_', " "),
-            word(&change[0]),
-            word(&change[1])
+            value_text(&change[0]),
+            value_text(&change[1])
         )
     };
     changes.iter().map(line).collect()
 }
 
-fn word(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Array(list) => list.iter().map(word).collect::<Vec<_>>().join(", "),
+        Value::Array(list) => list.iter().map(value_text).collect::<Vec<_>>().join(", "),
         Value::Object(members) => {
-            let said = members
+            let members_text = members
                 .iter()
-                .map(|(name, mode)| format!("{name}={}", word(mode)));
-            said.collect::<Vec<_>>().join(", ")
+                .map(|(name, mode)| format!("{name}={}", value_text(mode)));
+            members_text.collect::<Vec<_>>().join(", ")
         }
         other => other.to_string(),
     }

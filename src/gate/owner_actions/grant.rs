@@ -196,8 +196,8 @@ mod tests {
                 "calls of system_shell with exactly these arguments",
             ),
         ] {
-            let said = granted_words(tool, target, bound);
-            assert!(said.contains(words), "{said}");
+            let text = granted_words(tool, target, bound);
+            assert!(text.contains(words), "{text}");
         }
         assert!(is_broad(None, &any) && !is_broad(Some("web"), &any) && !is_broad(None, &prefix));
     }

@@ -29,7 +29,7 @@ mod trust_ca;
 pub use address::reached_at;
 pub use agent_changes::{between as changes_between, lines as change_lines};
 pub use agent_name::{find as find_agent, find_active as find_active_agent, fit as fit_name};
-pub use agent_space::chosen as chosen_space;
+pub use agent_space::choose_space;
 pub use agents::{admit, edit, revoke, rotate};
 pub use batch::ChangeBatch;
 pub use call_status::CallStatus;

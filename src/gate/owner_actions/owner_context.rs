@@ -70,7 +70,7 @@ impl OwnerContext<'_> {
         let done = work.await;
         let status = done.as_ref().map_or("failed", |(_, word)| word);
         // The action is done already. If this fails, the audit still has the row of its beginning.
-        let _ = self.vault.audit().done(undertaking, status);
+        let _ = self.vault.audit().record_outcome(undertaking, status);
         done.map(|(value, _)| value).map_err(|e| e.to_string())
     }
 }

@@ -58,8 +58,8 @@ pub fn snippets(way: &SnippetConnection<'_>) -> Vec<Snippet> {
 
 fn snippet(way: &SnippetConnection<'_>, client: &ClientProfile) -> Snippet {
     let (text, mut needs) = with_token(client, way.token);
-    let (lines, told) = of_authority(client, way.authority);
-    needs.extend(told);
+    let (lines, authority_needs) = of_authority(client, way.authority);
+    needs.extend(authority_needs);
     let host = way.url.trim_start_matches("https://");
     let host = host.split('/').next().unwrap_or(host);
     if client.by_name && way.authority.is_some() && host.parse::<SocketAddr>().is_ok() {
@@ -177,7 +177,7 @@ mod tests {
 
     const URL: &str = "https://box.lan:8443/mcp";
 
-    fn ways() -> [(&'static str, SnippetConnection<'static>); 3] {
+    fn example_connections() -> [(&'static str, SnippetConnection<'static>); 3] {
         let open = SnippetConnection {
             url: URL,
             token: None,
@@ -205,8 +205,8 @@ mod tests {
     fn each_client_is_told_what_its_golden_says() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/clients");
         for client in &CLIENTS {
-            let mut told = String::new();
-            for (name, way) in ways() {
+            let mut printed = String::new();
+            for (name, way) in example_connections() {
                 let Snippet {
                     title,
                     place,
@@ -216,18 +216,18 @@ mod tests {
                     ..
                 } = snippet(&way, client);
                 let form = form.as_str();
-                writeln!(told, "== {title}: {name}\n-- {place} ({form})").unwrap();
-                writeln!(told, "{text}\n-- needs").unwrap();
+                writeln!(printed, "== {title}: {name}\n-- {place} ({form})").unwrap();
+                writeln!(printed, "{text}\n-- needs").unwrap();
                 for need in needs {
-                    writeln!(told, "{need}").unwrap();
+                    writeln!(printed, "{need}").unwrap();
                 }
             }
             let golden = folder.join(format!("{}.txt", client.word));
             if env::var_os("UPDATE_GOLDEN").is_some() {
-                fs::write(&golden, &told).unwrap();
+                fs::write(&golden, &printed).unwrap();
             }
             let expected = fs::read_to_string(&golden).unwrap_or_default();
-            assert_eq!(told, expected, "{}", golden.display());
+            assert_eq!(printed, expected, "{}", golden.display());
         }
         let goldens = fs::read_dir(&folder).unwrap().count();
         assert_eq!(goldens, CLIENTS.len(), "a golden without a client");
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_open_and_json_is_json() {
-        for (name, way) in ways() {
+        for (name, way) in example_connections() {
             for Snippet {
                 client,
                 text,
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_token_that_is_told_is_in_every_text_that_can_hold_it() {
-        let [_, (_, given), _] = ways();
+        let [_, (_, given), _] = example_connections();
         for Snippet {
             client,
             text,
@@ -275,31 +275,31 @@ mod tests {
             ..
         } in snippets(&given)
         {
-            let told = format!("{text}{}", needs.concat()).contains("gw_x");
-            assert_eq!(told, client != "vscode", "{client}");
+            let has_token = format!("{text}{}", needs.concat()).contains("gw_x");
+            assert_eq!(has_token, client != "vscode", "{client}");
         }
     }
 
     #[test]
     fn who_cannot_come_in_by_an_address_is_told_so() {
-        let [(_, open), _, (_, vouched)] = ways();
-        let told = |way: &SnippetConnection<'_>, url: &'static str| {
+        let [(_, open), _, (_, vouched)] = example_connections();
+        let clients_by_name = |way: &SnippetConnection<'_>, url: &'static str| {
             let all = snippets(&SnippetConnection { url, ..*way });
             let all = all.into_iter();
-            let told = all.filter(|one| one.needs.iter().any(|need| need == BY_NAME));
-            told.map(|one| one.client).collect::<Vec<_>>()
+            let listed = all.filter(|one| one.needs.iter().any(|need| need == BY_NAME));
+            listed.map(|one| one.client).collect::<Vec<_>>()
         };
         let (four, six) = ("https://192.168.1.5:8443/mcp", "https://[fd00::5]:8443/mcp");
-        assert_eq!(told(&open, four), ["claude-code"]);
-        assert_eq!(told(&open, six), ["claude-code"]);
-        assert_eq!(told(&open, URL), [""; 0]);
-        assert_eq!(told(&vouched, four), [""; 0]);
+        assert_eq!(clients_by_name(&open, four), ["claude-code"]);
+        assert_eq!(clients_by_name(&open, six), ["claude-code"]);
+        assert_eq!(clients_by_name(&open, URL), [""; 0]);
+        assert_eq!(clients_by_name(&vouched, four), [""; 0]);
     }
 
     #[test]
     fn what_an_agent_is_called_breaks_out_of_nothing() {
         let name = "x\", \"password\": false, \"y\": \"\u{1b}[31m";
-        let [_, (_, way), _] = ways();
+        let [_, (_, way), _] = example_connections();
         let way = SnippetConnection {
             agent: Some(name),
             ..way

@@ -35,13 +35,13 @@ pub fn movement(state: Option<&Path>, change: &Change) -> Staleness {
     if change.rests_on.is_empty() {
         return Staleness::RestsOnNothing;
     }
-    let looked = state.and_then(|path| moved(path, change).ok());
+    let looked = state.and_then(|path| compare_history(path, change).ok());
     looked.unwrap_or(Staleness::Unknown)
 }
 
-fn moved(path: &Path, change: &Change) -> Result<Staleness, String> {
+fn compare_history(path: &Path, change: &Change) -> Result<Staleness, String> {
     let history = History::open(path).map_err(|e| e.to_string())?;
-    let kept = history.kept().map_err(|e| e.to_string())?;
+    let kept = history.kept_revisions().map_err(|e| e.to_string())?;
     if kept.floor > change.revision + 1 || kept.newest < change.revision {
         return Ok(Staleness::Unknown);
     }

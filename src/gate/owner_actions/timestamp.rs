@@ -15,14 +15,14 @@ impl FromStr for HumanTimestamp {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let ms = ago(text).or_else(|| moment_ms(text)).ok_or_else(|| {
+        let ms = parse_ago(text).or_else(|| moment_ms(text)).ok_or_else(|| {
             "invalid time; use 2h, 7d, 2026-07-28 or 2026-07-28T09:30:00Z".to_owned()
         })?;
         Ok(Self(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 }
 
-fn ago(text: &str) -> Option<u64> {
+fn parse_ago(text: &str) -> Option<u64> {
     let unit = UNITS.iter().find(|(unit, _)| text.ends_with(*unit))?;
     let count: u64 = text.strip_suffix(unit.0)?.parse().ok()?;
     let ms = count.checked_mul(unit.1)?.checked_mul(1000)?;

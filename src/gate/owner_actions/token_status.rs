@@ -15,22 +15,22 @@ pub struct TokenStatus {
 
 /// Returns the current status of an agent's token.
 pub fn standing(agent: &Agent, spaces: &Spaces) -> TokenStatus {
-    let refused = |word, error| TokenStatus {
+    let status_of_error = |word, error| TokenStatus {
         word,
         refused: Some(error),
     };
     if agent.revoked_ms.is_some() {
-        return refused("revoked", AuthError::Revoked);
+        return status_of_error("revoked", AuthError::Revoked);
     }
     if agent.expires_ms.is_some_and(|expires| expires <= now_ms()) {
-        return refused("expired", AuthError::Expired);
+        return status_of_error("expired", AuthError::Expired);
     }
     match policy_of(agent).and_then(|policy| reach_of(agent, &policy, spaces)) {
         Ok(_) => TokenStatus {
             word: "active",
             refused: None,
         },
-        Err(error @ AuthError::NoSpace) => refused("no space", error),
-        Err(error) => refused("unreadable", error),
+        Err(error @ AuthError::NoSpace) => status_of_error("no space", error),
+        Err(error) => status_of_error("unreadable", error),
     }
 }

@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    fn asking() -> CallToConfirm {
+    fn call_to_confirm() -> CallToConfirm {
         CallToConfirm {
             agent: AgentId::from("a"),
             session: None,
@@ -161,13 +161,13 @@ mod tests {
         }
     }
 
-    fn yes() -> Value {
+    fn accept_answer() -> Value {
         json!({ "action": "accept", "content": { "run": true } })
     }
 
     #[test]
     fn only_a_clear_yes_is_one() {
-        assert_eq!(reply(&yes()).as_str(), "accepted");
+        assert_eq!(reply(&accept_answer()).as_str(), "accepted");
         for (answer, word) in [
             (
                 json!({ "action": "accept", "content": { "run": false } }),
@@ -213,10 +213,10 @@ mod tests {
     async fn a_yes_is_good_once_in_time_and_for_its_call_alone() {
         let open = Confirmations::default();
         let word = |id: &str, asking: &CallToConfirm| {
-            let closed = open.close(id, asking, Some(&yes()));
+            let closed = open.close(id, asking, Some(&accept_answer()));
             closed.map(|(kept, reply)| (kept, reply.as_str()))
         };
-        let id = open.open(asking(), 1).unwrap();
+        let id = open.open(call_to_confirm(), 1).unwrap();
         let others: [fn(&mut CallToConfirm); 4] = [
             |other| other.agent = AgentId::from("b"),
             |other| other.session = Some("s".to_owned()),
@@ -224,42 +224,45 @@ mod tests {
             |other| drop(other.arguments.insert("grace_s".to_owned(), json!(0))),
         ];
         for change in others {
-            let mut other = asking();
+            let mut other = call_to_confirm();
             change(&mut other);
             assert_eq!(word(&id, &other), None, "{other:?}");
         }
-        assert_eq!(word("", &asking()), None);
-        assert_eq!(word(&id, &asking()), Some((1, "accepted")));
-        assert_eq!(word(&id, &asking()), None, "it was used");
+        assert_eq!(word("", &call_to_confirm()), None);
+        assert_eq!(word(&id, &call_to_confirm()), Some((1, "accepted")));
+        assert_eq!(word(&id, &call_to_confirm()), None, "it was used");
 
-        let late = open.open(asking(), 2).unwrap();
+        let late = open.open(call_to_confirm(), 2).unwrap();
         tokio::time::advance(PATIENCE).await;
-        assert_eq!(word(&late, &asking()), Some((2, "timeout")));
+        assert_eq!(word(&late, &call_to_confirm()), Some((2, "timeout")));
 
-        let silent = open.open(asking(), 3).unwrap();
-        let closed = open.close(&silent, &asking(), None).unwrap();
+        let silent = open.open(call_to_confirm(), 3).unwrap();
+        let closed = open.close(&silent, &call_to_confirm(), None).unwrap();
         assert_eq!((closed.0, closed.1.as_str()), (3, "malformed"));
         assert_eq!(
-            word(&silent, &asking()),
+            word(&silent, &call_to_confirm()),
             None,
             "what was said badly is said"
         );
-        assert_eq!(open.give_up(&open.open(asking(), 4).unwrap()), Some(4));
+        assert_eq!(
+            open.give_up(&open.open(call_to_confirm(), 4).unwrap()),
+            Some(4)
+        );
     }
 
     #[test]
     fn an_agent_cannot_wear_a_person_down() {
         let open = Confirmations::default();
         let ids: Vec<String> = (0..MAX_OPEN)
-            .map(|n| open.open(asking(), n).unwrap())
+            .map(|n| open.open(call_to_confirm(), n).unwrap())
             .collect();
-        assert_eq!(open.open(asking(), 99), Err(99));
+        assert_eq!(open.open(call_to_confirm(), 99), Err(99));
         let other = CallToConfirm {
             agent: AgentId::from("b"),
-            ..asking()
+            ..call_to_confirm()
         };
         assert!(open.open(other, 0).is_ok());
         open.give_up(&ids[0]);
-        assert!(open.open(asking(), 0).is_ok());
+        assert!(open.open(call_to_confirm(), 0).is_ok());
     }
 }

@@ -57,8 +57,9 @@ mod tests {
 
     #[test]
     fn each_policy_is_told_in_its_own_words() {
-        let told = |preset| introduce(&Principal::without_token("ada", preset), Some("nest"));
-        let operator = told(Preset::Operate);
+        let introduction =
+            |preset| introduce(&Principal::without_token("ada", preset), Some("nest"));
+        let operator = introduction(Preset::Operate);
         assert!(operator.starts_with(
             "You are the agent \"ada\" of the server \"nest\", with the policy `operate`."
         ));
@@ -67,10 +68,10 @@ mod tests {
             "{operator}"
         );
         assert!(operator.contains("toolsets"), "{operator}");
-        let observer = told(Preset::Observe);
+        let observer = introduction(Preset::Observe);
         assert!(observer.contains("are not available to you"), "{observer}");
         assert!(!observer.contains("inbox"), "{observer}");
-        assert!(told(Preset::Suggest).contains("the owner decides"));
-        assert!(told(Preset::Admin).len() < 400, "it is short");
+        assert!(introduction(Preset::Suggest).contains("the owner decides"));
+        assert!(introduction(Preset::Admin).len() < 400, "it is short");
     }
 }

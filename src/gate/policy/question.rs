@@ -132,13 +132,17 @@ mod tests {
 
     /// Stops something.
     #[derive(Deserialize, JsonSchema)]
-    struct Anything {}
+    struct AnyArguments {}
 
-    async fn nothing(_: std::sync::Arc<()>, Anything {}: Anything, _: Cx) -> Result<Answer> {
+    async fn nothing(
+        _: std::sync::Arc<()>,
+        AnyArguments {}: AnyArguments,
+        _: Cx,
+    ) -> Result<Answer> {
         Ok(Answer::text("done"))
     }
 
-    fn asked(arguments: &Value) -> Option<ConfirmationQuestion> {
+    fn stop_question(arguments: &Value) -> Option<ConfirmationQuestion> {
         let tools = Toolset::new(().into())
             .answering("stop", Risk::Disrupt, nothing)
             .titled("Stop a container")
@@ -150,7 +154,7 @@ mod tests {
 
     /// Returns our part of the message, and the agent's arguments.
     fn parts(arguments: &Value) -> (String, String) {
-        let message = asked(arguments).unwrap().message;
+        let message = stop_question(arguments).unwrap().message;
         let (ours, theirs) = message.split_once("\n\n    ").unwrap();
         assert!(!theirs.contains('\n') && message.is_ascii(), "{message}");
         (ours.to_owned(), theirs.to_owned())
@@ -210,7 +214,7 @@ mod tests {
     fn what_cannot_be_shown_whole_is_not_asked() {
         let deep = (0..20).fold(json!(1), |inner, _| json!([inner]));
         for hidden in [json!("x".repeat(MAX_BYTES)), json!(vec![1; 129]), deep] {
-            assert!(asked(&json!({ "command": hidden })).is_none());
+            assert!(stop_question(&json!({ "command": hidden })).is_none());
         }
     }
 }

@@ -155,8 +155,10 @@ fn names(toolsets: &[String], toolset: &str) -> bool {
 
 /// Returns the mode of a class under a policy, for tools without an override.
 pub fn class(policy: &Policy, risk: Risk) -> Mode {
-    let said = policy.overrides.modes.get(&risk);
-    said.copied().unwrap_or_else(|| preset(policy.preset, risk))
+    let override_mode = policy.overrides.modes.get(&risk);
+    override_mode
+        .copied()
+        .unwrap_or_else(|| preset(policy.preset, risk))
 }
 
 /// Returns the mode of a class under a preset. Anything that the table does not contain is denied.

@@ -30,7 +30,7 @@ impl NotificationWatch {
 
     /// Follows the state from now on.
     pub async fn run(self) {
-        let mut revisions = self.state.bell();
+        let mut revisions = self.state.watch_revision();
         let mut before = self.state.document();
         // `self.state` holds the other end, so it cannot close.
         while revisions.changed().await.is_ok() {
@@ -185,7 +185,7 @@ mod tests {
             put("asked", "stopped", Author::observer().because("a1")).await;
             put("paused", "frozen", Author::observer()).await;
             put("crashed", "stopped", Author::observer()).await;
-            let mut revisions = state.bell();
+            let mut revisions = state.watch_revision();
             loop {
                 let all = notifications.list("", &Reach::everything());
                 if let [only] = all.as_slice() {
@@ -236,7 +236,7 @@ mod tests {
                 ("/", "high", 4),
             ] {
                 put(path, level).await;
-                let mut revisions = state.bell();
+                let mut revisions = state.watch_revision();
                 while notifications.list("", &Reach::everything()).len() < count {
                     revisions.changed().await.unwrap();
                 }

@@ -206,7 +206,7 @@ mod tests {
         );
         let handle = nudges.handle(state.clone());
         let watching = tokio::spawn(watch.run());
-        let mut revisions = state.bell();
+        let mut revisions = state.watch_revision();
         let reached = revisions.wait_for(|_| {
             let root = &state.document().root;
             let at = |pointer| root.pointer(pointer).cloned();

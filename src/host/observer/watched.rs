@@ -73,7 +73,7 @@ impl RunningObserver {
         good: impl Fn(Option<Value>) -> bool,
     ) -> Duration {
         let start = Instant::now();
-        let mut revisions = self.state.bell();
+        let mut revisions = self.state.watch_revision();
         let seen = revisions.wait_for(|_| good(self.at(pointer)));
         timeout(LONG, seen).await.expect(pointer).unwrap();
         start.elapsed()

@@ -201,7 +201,7 @@ async fn engine(
     let guard = guard.clone();
     Ok(engine.with_succession(Arc::new(move |who| {
         let guard = guard.clone();
-        Box::pin(async move { guard.changed(&who).await })
+        Box::pin(async move { guard.wait_for_change(&who).await })
     })))
 }
 
@@ -281,7 +281,7 @@ async fn admission(
     let store = SessionStore {
         vault: vault.clone(),
         database: state.database_id().to_owned(),
-        revision: state.bell(),
+        revision: state.watch_revision(),
     };
     let sessions = Sessions::open(&key, live.clone(), Some(store)).map_err(failed)?;
     Ok((Arc::new(guard), Arc::new(sessions)))

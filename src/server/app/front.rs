@@ -99,7 +99,7 @@ impl Front {
         self.metrics.request();
         let origin = request.headers().get(ORIGIN).cloned();
         let (head, body) = request.into_parts();
-        if let Err(refusal) = self.guard.greet(&head, peer) {
+        if let Err(refusal) = self.guard.check_head(&head, peer) {
             // A page of a rejected origin may not even read the reason.
             return self.refuse(&refusal, peer);
         }

@@ -15,7 +15,7 @@ const CONTAINERS: &str = "/public/packageData/";
 /// Adds the notifications, while it runs.
 pub async fn tell_of_changes(vault: Vault, state: State) {
     let notifications = Notifications::new(state);
-    let mut inbox_changes = vault.changes().bell();
+    let mut inbox_changes = vault.changes().watch_inbox();
     // Notifications are limited, so an old one may be gone while its change is pending: it is not added twice.
     let mut announced = BTreeSet::new();
     loop {

@@ -49,7 +49,7 @@ pub fn send_notifications(
     courier: NotificationSender,
 ) -> impl Future<Output = ()> + Send + 'static {
     let file = live.read(|settings| settings.state_dir.join(RetryQueue::FILE));
-    let revision = state.bell();
+    let revision = state.watch_revision();
     let changed = live.clone();
     let known = state.document();
     let notifications = Notifications::new(state.clone());

@@ -11,7 +11,7 @@ use gatewren_base::config::{
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::auth::AgentSpec;
 use gatewren_gate::guard::OwnerRequest;
-use gatewren_gate::owner_actions::{Expiry, chosen_space, fit_name};
+use gatewren_gate::owner_actions::{Expiry, choose_space, fit_name};
 use gatewren_store::vault::Agent;
 
 /// The maximum number of entries of a typed list; more are rejected.
@@ -110,7 +110,7 @@ impl AgentFormValues {
     }
 
     fn space(&self, spaces: &Spaces) -> Result<String, String> {
-        chosen_space(
+        choose_space(
             Some(self.space.as_str()).filter(|space| !space.is_empty()),
             spaces,
         )

@@ -37,9 +37,9 @@ pub fn events(asked: &SignedInRequest<'_>) -> PageResult {
         return Err(PageError::Refused(texts::TOO_MANY_READERS.to_owned()));
     }
     let (logins, key) = (site.logins.clone(), asked.session.key);
-    let mut inbox = site.vault.changes().bell();
+    let mut inbox = site.vault.changes().watch_inbox();
     let mut agents = site.vault.agents().changes();
-    let mut state = site.state.bell();
+    let mut state = site.state.watch_revision();
     let mut samples = site.samples.watch_samples();
     // Before anything else is read: every later change notifies.
     let missed = asked
@@ -51,7 +51,7 @@ pub fn events(asked: &SignedInRequest<'_>) -> PageResult {
         if missed && sender.message(None, b"moved").await.is_err() {
             return;
         }
-        let over = logins.ended(key);
+        let over = logins.wait_for_end(key);
         tokio::pin!(over);
         loop {
             tokio::select! {

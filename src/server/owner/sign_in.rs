@@ -121,7 +121,7 @@ pub async fn sign_out(asked: &SignedInRequest<'_>) -> PageResult {
 
 fn signed_in(site: &OwnerSite, cookies: &OwnerCookies, then: &str) -> Response<ResponseBody> {
     let mut response = redirect(then);
-    let most_s = site.logins.most().as_secs();
+    let most_s = site.logins.max_lifetime().as_secs();
     set_cookie(&mut response, cookies.session.expose(), most_s);
     set_device_cookie(&mut response, cookies.device.expose());
     response

@@ -61,9 +61,9 @@ impl OwnerSite {
 
     /// Returns a stamp that changes with any data that a page may show.
     pub fn stamp(&self) -> String {
-        let inbox = *self.vault.changes().bell().borrow();
+        let inbox = *self.vault.changes().watch_inbox().borrow();
         let agents = *self.vault.agents().changes().borrow();
-        let state = *self.state.bell().borrow();
+        let state = *self.state.watch_revision().borrow();
         let samples = *self.samples.watch_samples().borrow();
         format!("{inbox}.{agents}.{state}.{samples}")
     }

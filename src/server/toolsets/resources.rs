@@ -181,7 +181,7 @@ impl ResourceSource for StateResources {
     }
 
     fn watch_revision(&self) -> watch::Receiver<u64> {
-        self.views.bell()
+        self.views.watch_revision()
     }
 
     fn newest(&self, viewer: &Viewer) -> u64 {

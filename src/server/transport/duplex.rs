@@ -318,7 +318,7 @@ impl DuplexConnection {
         self.streams.spawn(async move {
             tokio::select! {
                 () = heard => {}
-                () = endpoint.guard().displaced(&who) => {}
+                () = endpoint.guard().wait_for_new_reach(&who) => {}
             }
         });
     }
@@ -342,7 +342,7 @@ async fn wait_for_disconnect(
     tokio::select! {
         () = lines.closed() => DisconnectReason::Unheard,
         _ = stop.wait_for(|stop| *stop) => DisconnectReason::Stopped,
-        () = endpoint.guard().displaced(&sender.who) => DisconnectReason::Expelled,
+        () = endpoint.guard().wait_for_new_reach(&sender.who) => DisconnectReason::Expelled,
     }
 }
 

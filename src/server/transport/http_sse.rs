@@ -67,7 +67,7 @@ impl HttpSse {
         let entry = Entry::new(&self.open, Half { agent, arrivals });
         events(move |sender| async move {
             let address = format!("/message?sessionId={}", entry.name);
-            if sender.named("endpoint", &address).await.is_ok() {
+            if sender.send_event("endpoint", &address).await.is_ok() {
                 tokio::join!(link.run(arrived), write(&sender, lines));
             }
             drop(entry);

@@ -143,7 +143,7 @@ impl CallFuture {
         }
         let expelled = self.expelled.get_or_insert_with(|| {
             let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
-            Box::pin(async move { endpoint.guard().expelled(&who).await })
+            Box::pin(async move { endpoint.guard().wait_for_rejection(&who).await })
         });
         expelled
             .as_mut()

@@ -88,7 +88,7 @@ pub fn start(
             body = running.run(&notes) => drop(finish.send(ResponseEnd { status: StatusCode::OK, body })),
             // Before the end of the session, which also follows from the end of the agent's access: the client must
             // get the reason.
-            () = endpoint.guard().expelled(&who) => drop(finish.send(ResponseEnd::expelled(&id))),
+            () = endpoint.guard().wait_for_rejection(&who) => drop(finish.send(ResponseEnd::expelled(&id))),
             () = in_flight.cancelled() => {}
         }
         drop(in_flight);

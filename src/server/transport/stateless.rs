@@ -242,7 +242,7 @@ pub fn subscribe(
     let CallReply { notes, outcome } = endpoint.engine().answer(call);
     let guards = endpoint.clone();
     // These futures are rarely woken, unlike the stream that polls them.
-    let displaced = WakeIsolated::new(async move { guards.guard().displaced(&who).await });
+    let displaced = WakeIsolated::new(async move { guards.guard().wait_for_new_reach(&who).await });
     let outcome = WakeIsolated::new(outcome);
     let end = ResponseFuture::when(async move {
         Some(tokio::select! {

@@ -63,7 +63,7 @@ impl AuthorKey {
         // replaced.
         connection
             .prepare_cached("INSERT OR REPLACE INTO author (revision, seal) VALUES (?1, ?2)")?
-            .execute((signed(revision.id), seal.as_ref()))
+            .execute((to_signed(revision.id), seal.as_ref()))
             .map(drop)
     }
 
@@ -84,7 +84,7 @@ impl AuthorKey {
         }
         let seal: Option<Vec<u8>> = connection
             .prepare_cached("SELECT seal FROM author WHERE revision = ?1")?
-            .query_row([signed(row.id)], |row| row.get(0))
+            .query_row([to_signed(row.id)], |row| row.get(0))
             .optional()?;
         let bytes = self.bytes(&NewRevision {
             id: row.id,
@@ -117,7 +117,7 @@ impl AuthorKey {
     }
 }
 
-fn signed(id: u64) -> i64 {
+fn to_signed(id: u64) -> i64 {
     i64::try_from(id).unwrap_or(i64::MAX)
 }
 
@@ -151,20 +151,20 @@ mod tests {
 
     /// Returns the last author at a place. The view of an agent that sees everything and the command line must
     /// agree.
-    fn blamed(state: &State, place: &str) -> String {
+    fn last_author(state: &State, place: &str) -> String {
         let view = StateViews::new(state.clone()).view_for("a", &Reach::everything());
-        let told = view.blame(&at(place), 9).unwrap().unwrap().last.unwrap();
+        let blamed = view.blame(&at(place), 9).unwrap().unwrap().last.unwrap();
         let history = History::open(state.path()).unwrap().proving(&KEY);
         let shown = history.blame(&at(place), 9).unwrap().unwrap().last.unwrap();
-        assert_eq!(told, shown);
+        assert_eq!(blamed, shown);
         let filter = HistoryFilter {
             scope: at(place),
             most: 1,
             ..HistoryFilter::default()
         };
         let logged = history.log(&filter).unwrap().remove(0);
-        assert_eq!(logged.revision.actor, told.actor);
-        told.actor
+        assert_eq!(logged.revision.actor, blamed.actor);
+        blamed.actor
     }
 
     #[tokio::test]
@@ -172,12 +172,12 @@ mod tests {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
         state.seal_with(&KEY);
-        let first = signed(put(&state, agent(), "/public/a", json!(1)).await);
+        let first = to_signed(put(&state, agent(), "/public/a", json!(1)).await);
         put(&state, Actor::Owner.into(), "/public/o", json!(1)).await;
         put(&state, Author::observer(), "/public/w", json!(1)).await;
-        assert_eq!(blamed(&state, "/public/a"), "agent:7");
-        assert_eq!(blamed(&state, "/public/o"), "owner");
-        assert_eq!(blamed(&state, "/public/w"), "observer");
+        assert_eq!(last_author(&state, "/public/a"), "agent:7");
+        assert_eq!(last_author(&state, "/public/o"), "owner");
+        assert_eq!(last_author(&state, "/public/w"), "observer");
 
         let other = foreign(state.path());
         for (claimed, place) in [
@@ -195,12 +195,12 @@ mod tests {
                 "INSERT INTO revision (at_ms, actor, cause, patch) VALUES (7, ?1, 'call', ?2)";
             other.execute(write, (claimed, patch)).unwrap();
             let expected = format!("local program (claims to be {claimed})");
-            assert_eq!(blamed(&state, place), expected);
+            assert_eq!(last_author(&state, place), expected);
         }
         let patch = json!([{ "op": "add", "path": "/public/p", "value": 1 }]).to_string();
         let write = "INSERT INTO revision (at_ms, actor, patch) VALUES (7, 'local:backup', ?1)";
         other.execute(write, [patch]).unwrap();
-        assert_eq!(blamed(&state, "/public/p"), "local:backup");
+        assert_eq!(last_author(&state, "/public/p"), "local:backup");
     }
 
     #[tokio::test]
@@ -217,15 +217,15 @@ mod tests {
             )
             .unwrap();
         let claims = "local program (claims to be agent:7)";
-        assert_eq!(blamed(&state, "/public/a"), claims);
+        assert_eq!(last_author(&state, "/public/a"), claims);
         other
             .execute_batch("UPDATE revision SET patch = replace(patch, 'harmful', 'harmless')")
             .unwrap();
-        assert_eq!(blamed(&state, "/public/a"), "agent:7");
+        assert_eq!(last_author(&state, "/public/a"), "agent:7");
         other
             .execute_batch("UPDATE revision SET cause = NULL")
             .unwrap();
-        assert_eq!(blamed(&state, "/public/a"), claims);
+        assert_eq!(last_author(&state, "/public/a"), claims);
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::blame_tree::BlameTree;
 use super::error::StateError;
-use super::history::{History, kept};
+use super::history::{History, kept_revisions};
 use super::log;
 use super::pointer::Pointer;
 use super::replay::{oldest_snapshot, replay};
@@ -72,7 +72,7 @@ impl History {
         pointer: &Pointer,
         most: usize,
     ) -> Result<Option<Blame>, StateError> {
-        let said = |error: rusqlite::Error| self.said(&error);
+        let to_error = |error: rusqlite::Error| self.read_error(&error);
         let view = self.view()?;
         let snapshot = oldest_snapshot(self.path(), &view)?;
         let mut traces = BlameTree::default();
@@ -92,7 +92,7 @@ impl History {
         } = collect_leaves(visibility, &traces, pointer, &value, most);
         let mut known = BTreeMap::new();
         let mut info_of = |id: Option<u64>| match id {
-            Some(id) => revision_info(self, &view, visibility, id, &mut known).map_err(said),
+            Some(id) => revision_info(self, &view, visibility, id, &mut known).map_err(to_error),
             None => Ok(None),
         };
         let last = info_of(newest)?;
@@ -104,7 +104,7 @@ impl History {
         }
         Ok(Some(Blame {
             revision: document.revision,
-            floor: kept(&view).map_err(said)?.floor,
+            floor: kept_revisions(&view).map_err(to_error)?.floor,
             last,
             leaves,
             left_out,
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     /// Returns who wrote the values at a place, by their pointers relative to it; 0 if the author is not known.
-    fn written(history: &History, place: &str) -> Vec<(String, u64)> {
+    fn writers(history: &History, place: &str) -> Vec<(String, u64)> {
         let blame = history.blame(&at(place), 100).unwrap().unwrap();
         assert_eq!(blame.left_out, 0);
         let leaf = |leaf: &BlameLeaf| {
@@ -250,7 +250,7 @@ mod tests {
         );
         let history = History::open(&path).unwrap();
         let expected = pairs(&[("/e", 1), ("/x", 2), ("/y/w", 4), ("/y/z", 1)]);
-        assert_eq!(written(&history, "/public/a"), expected);
+        assert_eq!(writers(&history, "/public/a"), expected);
 
         let blame = history.blame(&at("/public/a/x"), 10).unwrap().unwrap();
         let writing = RevisionInfo {
@@ -276,7 +276,7 @@ mod tests {
         add(&other, "/public/a", &json!({"x": 1}));
         patch(&other, &json!([{"op": "remove", "path": "/public/a/x"}]));
         let history = History::open(&path).unwrap();
-        assert_eq!(written(&history, "/public/a"), pairs(&[("", 2)]));
+        assert_eq!(writers(&history, "/public/a"), pairs(&[("", 2)]));
         add(&other, "/public/b", &json!(1));
         let last = history.blame(&at("/public/a"), 1).unwrap().unwrap().last;
         assert_eq!(last.unwrap().revision, 2);
@@ -294,12 +294,12 @@ mod tests {
         add(&other, "/public/l/0", &json!("first"));
         let history = History::open(&path).unwrap();
         assert_eq!(
-            written(&history, "/public/l"),
+            writers(&history, "/public/l"),
             pairs(&[("/0", 5), ("/1", 2), ("/2", 3), ("/3", 4)])
         );
         patch(&other, &json!([{"op": "remove", "path": "/public/l/1"}]));
         assert_eq!(
-            written(&history, "/public/l"),
+            writers(&history, "/public/l"),
             pairs(&[("/0", 5), ("/1", 3), ("/2", 4)])
         );
     }
@@ -319,7 +319,7 @@ mod tests {
         );
         let history = History::open(&path).unwrap();
         assert_eq!(
-            written(&history, "/public"),
+            writers(&history, "/public"),
             pairs(&[("/a", 0), ("/b/x", 3), ("/b/y", 0)])
         );
         let blame = |place| history.blame(&at(place), 1).unwrap().unwrap();

@@ -73,7 +73,7 @@ impl BlameTree {
 }
 
 impl Mark {
-    fn written(id: u64) -> Self {
+    fn written_by(id: u64) -> Self {
         Self {
             written: Some(id),
             ..Self::default()
@@ -104,7 +104,7 @@ impl Mark {
                     self.emptied = Some(id);
                 }
             }
-            _ => *self = Self::written(id),
+            _ => *self = Self::written_by(id),
         }
     }
 

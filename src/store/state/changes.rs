@@ -52,7 +52,7 @@ impl Revision {
     /// part.
     ///
     /// `document` is the current document. It decides whether a key of digits is a list index.
-    pub fn within(
+    pub fn in_scope(
         visibility: &Visibility,
         scope: &Pointer,
         row: LogRow,
@@ -62,7 +62,7 @@ impl Revision {
         let touching = patch
             .operations()
             .iter()
-            .filter_map(|op| narrowed(op, scope, document))
+            .filter_map(|op| narrow_operation(op, scope, document))
             .filter_map(|op| visibility.operation(op));
         let patch = Patch::new(touching.collect());
         (!patch.is_empty()).then_some(Self {
@@ -77,7 +77,7 @@ impl Revision {
 
 /// Limits an operation to `scope`. If it writes above the scope, it is cut down to the value that it puts there, so
 /// that nothing outside is revealed. An operation cut down to a `remove` may find nothing to remove.
-fn narrowed(
+fn narrow_operation(
     operation: &PatchOperation,
     scope: &Pointer,
     document: &Value,
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    fn within(scope: &str, patch: &Value) -> Option<Value> {
+    fn in_scope(scope: &str, patch: &Value) -> Option<Value> {
         let row = LogRow {
             id: 1,
             at_ms: 0,
@@ -140,7 +140,7 @@ mod tests {
         };
         let document = json!({"public": {"list": [0, 1, 2], "jobs": {"1": 0, "2": 0}}});
         let scope = Pointer::parse(scope).unwrap();
-        let revision = Revision::within(&Visibility::whole(), &scope, row, &document)?;
+        let revision = Revision::in_scope(&Visibility::whole(), &scope, row, &document)?;
         Some(serde_json::to_value(revision.patch).unwrap())
     }
 
@@ -153,8 +153,8 @@ mod tests {
             {"op": "remove", "path": "/vault"}
         ]);
         let first = json!([{"op": "add", "path": "/public/a/x", "value": 1}]);
-        assert_eq!(within("/public/a", &patch), Some(first));
-        assert_eq!(within("/public/b", &patch), None);
+        assert_eq!(in_scope("/public/a", &patch), Some(first));
+        assert_eq!(in_scope("/public/b", &patch), None);
     }
 
     #[test]
@@ -162,21 +162,21 @@ mod tests {
         let whole = json!([{"op": "replace", "path": "", "value":
             {"public": {"a": {"x": 1}}, "private": "key"}}]);
         let public = json!([{"op": "add", "path": "/public", "value": {"a": {"x": 1}}}]);
-        assert_eq!(within("/public", &whole), Some(public));
+        assert_eq!(in_scope("/public", &whole), Some(public));
         let gone = json!([{"op": "remove", "path": "/public/b"}]);
-        assert_eq!(within("/public/b", &whole), Some(gone));
+        assert_eq!(in_scope("/public/b", &whole), Some(gone));
     }
 
     #[test]
     fn an_insertion_into_a_list_touches_what_stands_behind_it() {
         let insert = json!([{"op": "add", "path": "/public/list/1", "value": 9}]);
-        assert_eq!(within("/public/list/2", &insert), Some(insert.clone()));
-        assert_eq!(within("/public/list/0", &insert), None);
+        assert_eq!(in_scope("/public/list/2", &insert), Some(insert.clone()));
+        assert_eq!(in_scope("/public/list/0", &insert), None);
         let append = json!([{"op": "add", "path": "/public/list/-", "value": 9}]);
-        assert_eq!(within("/public/list/3", &append), Some(append.clone()));
+        assert_eq!(in_scope("/public/list/3", &append), Some(append.clone()));
         let key = json!([{"op": "add", "path": "/public/jobs/1", "value": 9}]);
-        assert_eq!(within("/public/jobs/2", &key), None);
+        assert_eq!(in_scope("/public/jobs/2", &key), None);
         let gone = json!([{"op": "remove", "path": "/public/gone/0"}]);
-        assert_eq!(within("/public/gone/1", &gone), Some(gone.clone()));
+        assert_eq!(in_scope("/public/gone/1", &gone), Some(gone.clone()));
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::error::StateError;
 use super::external_open::differences;
-use super::history::{History, KeptRevisions, kept};
+use super::history::{History, KeptRevisions, kept_revisions};
 use super::log;
 use super::migration;
 use super::patch::Patch;
@@ -57,7 +57,7 @@ pub fn checkup(path: &Path) -> Result<Checkup, StateError> {
         wal_bytes: bytes(path, "-wal"),
         ..Checkup::default()
     };
-    match History::open(path).and_then(|history| checkup.look(&history)) {
+    match History::open(path).and_then(|history| checkup.examine(&history)) {
         Err(StateError::Damaged { cause, .. }) => checkup.problems.push(cause),
         looked => looked?,
     }
@@ -70,23 +70,25 @@ impl Checkup {
         self.problems.is_empty()
     }
 
-    fn look(&mut self, history: &History) -> Result<(), StateError> {
-        let said = |error: rusqlite::Error| history.said(&error);
+    fn examine(&mut self, history: &History) -> Result<(), StateError> {
+        let to_error = |error: rusqlite::Error| history.read_error(&error);
         history.database_id().clone_into(&mut self.database);
         // One transaction gives a consistent view: a server may be writing.
         let view = history.view()?;
-        self.schema = migration::version(&view).map_err(said)?.unwrap_or_default();
-        let pages = said_by_quick_check(&view).map_err(said)?;
+        self.schema = migration::version(&view)
+            .map_err(to_error)?
+            .unwrap_or_default();
+        let pages = said_by_quick_check(&view).map_err(to_error)?;
         let pages_are_sound = pages.is_empty();
         self.problems.extend(pages);
         if !pages_are_sound {
             return Ok(());
         }
-        self.problems.extend(differences(&view).map_err(said)?);
-        self.kept = Some(kept(&view).map_err(said)?);
-        self.count(&view).map_err(said)?;
-        self.problems.extend(gaps(&view).map_err(said)?);
-        self.read_old_rows(&view).map_err(said)?;
+        self.problems.extend(differences(&view).map_err(to_error)?);
+        self.kept = Some(kept_revisions(&view).map_err(to_error)?);
+        self.count(&view).map_err(to_error)?;
+        self.problems.extend(gaps(&view).map_err(to_error)?);
+        self.read_old_rows(&view).map_err(to_error)?;
         self.replay(history.path(), &view)
     }
 
@@ -119,10 +121,10 @@ impl Checkup {
 
     /// Applies every revision from the oldest snapshot on, and compares the result with each later snapshot.
     fn replay(&mut self, path: &Path, view: &Connection) -> Result<(), StateError> {
-        let said = |error: rusqlite::Error| StateError::sqlite(path, &error);
+        let to_error = |error: rusqlite::Error| StateError::sqlite(path, &error);
         let oldest = oldest_snapshot(path, view)?;
-        let others = snapshots_after(view, oldest.revision).map_err(said)?;
-        let noted = noted_refusals(view, oldest.revision).map_err(said)?;
+        let others = snapshots_after(view, oldest.revision).map_err(to_error)?;
+        let noted = noted_refusals(view, oldest.revision).map_err(to_error)?;
         let mut differ = Vec::new();
         let mut applied_after_all = Vec::new();
         let newest = replay(path, view, &oldest, u64::MAX, &mut |step| {
@@ -228,7 +230,7 @@ mod tests {
 
     /// Returns the problems that the checkup finds after another program has done this to a database of ten
     /// revisions.
-    fn wrong(doing: &str) -> Vec<String> {
+    fn problems_after(doing: &str) -> Vec<String> {
         let scratch = Scratch::new();
         let path = database(&scratch);
         let other = foreign(&path);
@@ -273,11 +275,11 @@ mod tests {
 
     #[test]
     fn what_breaks_a_rule_is_named() {
-        let rules = wrong("");
+        let rules = problems_after("");
         assert!(
             rules
                 .iter()
-                .all(|told| told.contains("trimmed_from_the_oldest")),
+                .all(|problem| problem.contains("trimmed_from_the_oldest")),
             "{rules:?}"
         );
         for (doing, words) in [
@@ -305,9 +307,9 @@ mod tests {
                 "not a JSON object",
             ),
         ] {
-            let problems = wrong(doing);
+            let problems = problems_after(doing);
             assert!(
-                problems.iter().any(|told| told.contains(words)),
+                problems.iter().any(|problem| problem.contains(words)),
                 "{doing}: {problems:?}"
             );
         }

@@ -53,7 +53,7 @@ fn numbered(whose: &str, n: u64) -> Value {
     ])
 }
 
-fn tell(id: u64, n: u64) {
+fn print_acknowledgement(id: u64, n: u64) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\ndone {id} {n} {}", std::process::id()).unwrap();
     out.flush().unwrap();
@@ -76,7 +76,7 @@ async fn the_daemons_writer() {
         match state.apply(&Author::observer(), patch).await {
             // On a slow machine the other program may hold the lock for longer than a write waits.
             Err(StateError::Busy(_)) => {}
-            written => tell(written.unwrap(), n),
+            written => print_acknowledgement(written.unwrap(), n),
         }
     }
     thread::sleep(PATIENCE);
@@ -102,7 +102,7 @@ fn another_program() {
                 |row| row.get(0),
             )
             .unwrap();
-        tell(id.try_into().unwrap(), n);
+        print_acknowledgement(id.try_into().unwrap(), n);
     }
     thread::sleep(PATIENCE);
 }
@@ -120,7 +120,7 @@ struct AcknowledgedWrite {
 struct Process {
     child: Child,
     output: BufReader<ChildStdout>,
-    told: String,
+    printed: String,
 }
 
 impl Process {
@@ -133,22 +133,22 @@ impl Process {
         // The stderr of a killed process does not matter; a process that fails is detected by its missing output.
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let told = String::new();
+        let printed = String::new();
         Self {
             child,
             output,
-            told,
+            printed,
         }
     }
 
     /// Waits for this many acknowledgements.
-    fn hear(&mut self, times: u64) {
+    fn wait_for_acknowledgements(&mut self, times: u64) {
         let mut heard = 0;
         while heard < times {
-            let begun = self.told.len();
-            let read = self.output.read_line(&mut self.told).unwrap();
-            assert!(read > 0, "it ended before it was killed: {}", self.told);
-            heard += u64::from(self.told[begun..].starts_with("done "));
+            let begun = self.printed.len();
+            let read = self.output.read_line(&mut self.printed).unwrap();
+            assert!(read > 0, "it ended before it was killed: {}", self.printed);
+            heard += u64::from(self.printed[begun..].starts_with("done "));
         }
     }
 
@@ -156,8 +156,11 @@ impl Process {
     fn kill(mut self) -> Vec<AcknowledgedWrite> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.output.read_to_string(&mut self.told).unwrap();
-        let whole = self.told.rfind('\n').map_or("", |end| &self.told[..end]);
+        self.output.read_to_string(&mut self.printed).unwrap();
+        let whole = self
+            .printed
+            .rfind('\n')
+            .map_or("", |end| &self.printed[..end]);
         let lines = whole.lines().filter_map(|line| line.strip_prefix("done "));
         lines
             .map(|line| {
@@ -193,7 +196,7 @@ fn crash(dice: &mut TestRng, database: &Path) -> Vec<AcknowledgedWrite> {
         .collect();
     // With zero, it is killed while it opens the file.
     let heard = dice.below(MOST_HEARD);
-    processes[0].hear(heard);
+    processes[0].wait_for_acknowledgements(heard);
     thread::sleep(Duration::from_micros(dice.below(20_000)));
     if dice.below(2) == 0 {
         processes.reverse();

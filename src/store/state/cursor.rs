@@ -55,7 +55,7 @@ pub fn answer(
     is_refused: &mut dyn FnMut(u64) -> rusqlite::Result<bool>,
 ) -> rusqlite::Result<RevisionsSince> {
     let after = question.after;
-    let kept = log::kept(reader)?;
+    let kept = log::kept_range(reader)?;
     let floor = kept.map_or(now.revision + 1, |(oldest, _)| oldest);
     let next = after.saturating_add(1);
     let newest = question.upto.min(now.revision);
@@ -109,7 +109,7 @@ impl Answer {
             visibility, scope, ..
         } = *question;
         let (id, bytes) = (row.id, row.patch.len());
-        let Some(revision) = Revision::within(visibility, scope, row, document) else {
+        let Some(revision) = Revision::in_scope(visibility, scope, row, document) else {
             return ControlFlow::Continue(());
         };
         self.bytes += bytes;

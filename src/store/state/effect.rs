@@ -94,7 +94,7 @@ mod tests {
             .collect()
     }
 
-    fn told(at: &str, old: Value, new: Value) -> (String, Option<Value>, Option<Value>) {
+    fn effect(at: &str, old: Value, new: Value) -> (String, Option<Value>, Option<Value>) {
         (at.to_owned(), Some(old), Some(new))
     }
 
@@ -132,8 +132,8 @@ mod tests {
             {"op": "replace", "path": "/n", "value": null},
         ]);
         let both = [
-            told("/o/a", json!(1), json!(2)),
-            told("/o/b", json!({"c": 1}), json!({"d": 1})),
+            effect("/o/a", json!(1), json!(2)),
+            effect("/o/b", json!({"c": 1}), json!({"d": 1})),
         ];
         assert_eq!(of(patch), both);
     }
@@ -145,7 +145,7 @@ mod tests {
             {"op": "remove", "path": "/l/0"},
             {"op": "add", "path": "/l/-", "value": 10},
         ]);
-        let list = told("/l", json!([1, 2, 3]), json!([2, 9, 10]));
+        let list = effect("/l", json!([1, 2, 3]), json!([2, 9, 10]));
         assert_eq!(of(patch), [list]);
     }
 

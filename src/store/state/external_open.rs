@@ -27,9 +27,9 @@ pub struct ReadOnlyDatabase {
 /// Reading needs two small files beside it, which SQLite creates. If SQLite may not create them and no server runs,
 /// only the file is read, frozen.
 pub fn open_to_look(path: &Path) -> Result<ReadOnlyDatabase, StateError> {
-    let said = |error| StateError::sqlite(path, &error);
+    let to_error = |error| StateError::sqlite(path, &error);
     let mut connection = open_for_reading(path)?;
-    let seen = is_empty(&connection).map_err(said);
+    let seen = is_empty(&connection).map_err(to_error);
     let frozen = matches!(seen, Err(StateError::Unreadable { .. })) && !has_log_of_its_own(path);
     if frozen {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -37,7 +37,7 @@ pub fn open_to_look(path: &Path) -> Result<ReadOnlyDatabase, StateError> {
     }
     recognise_ours(path, &connection)?;
     Ok(ReadOnlyDatabase {
-        database_id: database_id(&connection).map_err(said)?,
+        database_id: database_id(&connection).map_err(to_error)?,
         connection,
         frozen,
     })

@@ -50,7 +50,7 @@ pub struct LoadedState {
 
 /// Reads the newest snapshot and the revisions after it.
 pub fn load(path: &Path, connection: &Connection) -> Result<LoadedState, StateError> {
-    let said = |cause| StateError::sqlite(path, &cause);
+    let to_error = |cause| StateError::sqlite(path, &cause);
     let damaged = |cause: &str| {
         let cause = cause.to_owned();
         StateError::Damaged {
@@ -59,7 +59,7 @@ pub fn load(path: &Path, connection: &Connection) -> Result<LoadedState, StateEr
         }
     };
     let (revision, text) = log::newest_snapshot(connection)
-        .map_err(said)?
+        .map_err(to_error)?
         .ok_or_else(|| damaged("it has no snapshot"))?;
     let root: Value = serde_json::from_str(&text)
         .ok()
@@ -70,7 +70,7 @@ pub fn load(path: &Path, connection: &Connection) -> Result<LoadedState, StateEr
     let mut since_snapshot = WritesSinceSnapshot::default();
     loop {
         let before = draft.document.revision;
-        let read = read_on(connection, &mut draft, &mut since_snapshot).map_err(said)?;
+        let read = read_on(connection, &mut draft, &mut since_snapshot).map_err(to_error)?;
         for (id, changes) in draft.changed.drain(..) {
             recent.push(id, changes);
         }

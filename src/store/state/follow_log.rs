@@ -77,7 +77,7 @@ impl StateLogFollower {
             return self.go_over_to(history);
         }
         let version = log::data_version(self.history.connection());
-        let version = version.map_err(|error| self.history.said(&error))?;
+        let version = version.map_err(|error| self.history.read_error(&error))?;
         if self.seen == Some(version) && self.cursor == self.document.revision {
             return Ok(None);
         }
@@ -117,13 +117,13 @@ impl StateLogFollower {
             return Ok(None);
         }
         self.cursor = self.document.revision;
-        let floor = self.history.kept()?.floor;
+        let floor = self.history.kept_revisions()?.floor;
         Ok(Some(StateLogUpdate::Resync { floor }))
     }
 
     /// Advances the document to the newest revision.
     fn read_on(&mut self) -> Result<(), StateError> {
-        let newest = self.history.kept()?.newest;
+        let newest = self.history.kept_revisions()?.newest;
         let mut refused = Vec::new();
         let path = self.history.path().to_owned();
         let view = self.history.view()?;
@@ -152,7 +152,7 @@ impl StateLogFollower {
         cursor::answer(reader, &self.document, &question, &mut |id| {
             Ok(self.refused.contains(&id) || log::is_refused(reader, id)?)
         })
-        .map_err(|error| self.history.said(&error))
+        .map_err(|error| self.history.read_error(&error))
     }
 }
 

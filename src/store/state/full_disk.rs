@@ -90,8 +90,8 @@ async fn write_until_refused(state: &State, from: u64) -> (u64, StateError) {
 /// Asserts that readers still see exactly the committed revisions, and that another program's write fails too.
 fn is_of(state: &State, newest: u64) {
     assert_eq!(state.document().revision, newest);
-    let told = state.changes_since(newest - 1, &Pointer::root(), 9);
-    assert!(matches!(told, Ok(RevisionsSince::Revisions { upto, .. }) if upto == newest));
+    let changes = state.changes_since(newest - 1, &Pointer::root(), 9);
+    assert!(matches!(changes, Ok(RevisionsSince::Revisions { upto, .. }) if upto == newest));
     let insert = "INSERT INTO revision (at_ms, actor, patch) VALUES (1, 'local:test', ?1)";
     let large = json!(["x".repeat(100_000)]).to_string();
     let other = Connection::open(state.path()).unwrap();
@@ -99,7 +99,7 @@ fn is_of(state: &State, newest: u64) {
 }
 
 /// Reopens like a daemon that is started on the full disk. It may fail with an error, but must not damage anything.
-fn reopened(state: State, disk: &Disk) -> State {
+fn reopen_state(state: State, disk: &Disk) -> State {
     let path = state.path().to_owned();
     drop(state);
     match open(&path) {
@@ -135,7 +135,7 @@ async fn writers_are_refused_and_nothing_is_lost() {
         );
         is_of(&state, newest);
         if round == 1 {
-            state = reopened(state, &disk);
+            state = reopen_state(state, &disk);
             assert_eq!(state.document().revision, newest);
         }
         if disk.join("filling").exists() {

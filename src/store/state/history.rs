@@ -118,14 +118,14 @@ impl History {
     }
 
     /// Returns the range that is kept.
-    pub fn kept(&self) -> Result<KeptRevisions, StateError> {
-        kept(&self.looked.connection).map_err(|error| self.said(&error))
+    pub fn kept_revisions(&self) -> Result<KeptRevisions, StateError> {
+        kept_revisions(&self.looked.connection).map_err(|error| self.read_error(&error))
     }
 
     /// Returns the newest document.
     pub fn document(&self) -> Result<Document, StateError> {
         let view = self.view()?;
-        let newest = log::newest(&view).map_err(|error| self.said(&error))?;
+        let newest = log::newest(&view).map_err(|error| self.read_error(&error))?;
         self.at_in(&view, newest)
     }
 
@@ -137,7 +137,7 @@ impl History {
     /// Returns entries of the log, newest first.
     pub fn log(&self, filter: &HistoryFilter) -> Result<Vec<HistoryEntry>, StateError> {
         let view = self.view()?;
-        let newest = log::newest(&view).map_err(|error| self.said(&error))?;
+        let newest = log::newest(&view).map_err(|error| self.read_error(&error))?;
         let document = self.at_in(&view, newest)?;
         let mut entries = Vec::new();
         let mut refusal = Ok(None);
@@ -167,7 +167,7 @@ impl History {
             },
         )
         .and(refusal)
-        .map_err(|error| self.said(&error))?;
+        .map_err(|error| self.read_error(&error))?;
         Ok(entries)
     }
 
@@ -189,7 +189,7 @@ impl History {
             }
         })
         .and(refusal.map(|_| ()))
-        .map_err(|error| self.said(&error))
+        .map_err(|error| self.read_error(&error))
     }
 
     /// The connection, for the other queries of this module.
@@ -202,15 +202,15 @@ impl History {
         self.looked
             .connection
             .unchecked_transaction()
-            .map_err(|error| self.said(&error))
+            .map_err(|error| self.read_error(&error))
     }
 
-    pub(super) fn said(&self, error: &rusqlite::Error) -> StateError {
+    pub(super) fn read_error(&self, error: &rusqlite::Error) -> StateError {
         StateError::sqlite(&self.path, error)
     }
 
     fn at_in(&self, view: &Transaction<'_>, revision: u64) -> Result<Document, StateError> {
-        let kept = kept(view).map_err(|error| self.said(&error))?;
+        let kept = kept_revisions(view).map_err(|error| self.read_error(&error))?;
         if revision > kept.newest {
             let newest = kept.newest;
             return Err(StateError::NotYet { revision, newest });
@@ -224,9 +224,9 @@ impl History {
 }
 
 /// Returns the range of revisions and documents that is kept.
-pub fn kept(connection: &Connection) -> rusqlite::Result<KeptRevisions> {
+pub fn kept_revisions(connection: &Connection) -> rusqlite::Result<KeptRevisions> {
     let newest = log::newest(connection)?;
-    let floor = log::kept(connection)?.map_or(newest + 1, |(oldest, _)| oldest);
+    let floor = log::kept_range(connection)?.map_or(newest + 1, |(oldest, _)| oldest);
     let oldest: i64 = connection.query_row(
         "SELECT coalesce(min(revision), 0) FROM snapshot",
         [],
@@ -249,7 +249,7 @@ fn entry(
     let revision = if scope.tokens().is_empty() {
         whole(row)
     } else {
-        Revision::within(&Visibility::whole(), scope, row, &document.root)?
+        Revision::in_scope(&Visibility::whole(), scope, row, &document.root)?
     };
     Some(HistoryEntry { revision, refused })
 }
@@ -281,7 +281,7 @@ mod tests {
     use super::super::testing::{add, at, database, foreign, insert, trim};
     use super::*;
 
-    fn everything(history: &History) -> Vec<HistoryEntry> {
+    fn all_entries(history: &History) -> Vec<HistoryEntry> {
         let mut entries = Vec::new();
         let visit = &mut |entry| {
             entries.push(entry);
@@ -326,7 +326,7 @@ mod tests {
                 oldest: 3
             }
         );
-        let kept = history.kept().unwrap();
+        let kept = history.kept_revisions().unwrap();
         assert_eq!((kept.floor, kept.oldest_document, kept.newest), (4, 3, 5));
     }
 
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(ids(0, "", Some("local:else"), 100), [3]);
         assert!(ids(0, "", Some("owner"), 100).is_empty());
 
-        let entries = everything(&history);
+        let entries = all_entries(&history);
         assert_eq!(entries.len(), 4);
         assert!(
             entries[3]

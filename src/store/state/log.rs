@@ -77,7 +77,7 @@ pub fn newest_snapshot(connection: &Connection) -> rusqlite::Result<Option<(u64,
 }
 
 /// Returns the oldest and the newest revision that are kept; `None` if none is.
-pub fn kept(connection: &Connection) -> rusqlite::Result<Option<(u64, u64)>> {
+pub fn kept_range(connection: &Connection) -> rusqlite::Result<Option<(u64, u64)>> {
     let mut ends = connection.prepare_cached("SELECT min(id), max(id) FROM revision")?;
     let ends: (Option<i64>, Option<i64>) =
         ends.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -164,7 +164,7 @@ pub fn insert(
     )?;
     let actor = author.actor.to_string();
     insert
-        .execute((signed(id), signed(at_ms), actor, &author.cause, patch))
+        .execute((to_signed(id), to_signed(at_ms), actor, &author.cause, patch))
         .map(|_| ())
 }
 
@@ -182,9 +182,9 @@ pub fn compact(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let snapshot =
         "INSERT INTO snapshot SELECT ?1, ?2 WHERE ?1 > (SELECT max(revision) FROM snapshot)";
-    transaction.execute(snapshot, (signed(revision), document))?;
+    transaction.execute(snapshot, (to_signed(revision), document))?;
     let oldest = oldest_wanted(&transaction, revision, now_ms, retention)?;
-    let base = signed(oldest_snapshot(&transaction, signed(oldest))?);
+    let base = to_signed(oldest_snapshot(&transaction, to_signed(oldest))?);
     transaction.execute("DELETE FROM snapshot WHERE revision < ?1", [base])?;
     transaction.execute("DELETE FROM revision WHERE id <= ?1", [base])?;
     transaction.execute(
@@ -205,7 +205,7 @@ fn oldest_wanted(
     let young = connection
         .query_row(
             "SELECT id FROM revision WHERE at_ms >= ?1 ORDER BY id LIMIT 1",
-            [signed(now_ms.saturating_sub(age_ms))],
+            [to_signed(now_ms.saturating_sub(age_ms))],
             |row| number(row, 0),
         )
         .optional()?;
@@ -221,7 +221,7 @@ fn oldest_snapshot(connection: &Connection, oldest: i64) -> rusqlite::Result<u64
     let (mut base, mut found, mut bytes) = (0, 0, 0);
     while let Some(row) = snapshots.next()? {
         bytes += if found < 2 { 0 } else { number(row, 1)? };
-        if found >= 2 && (signed(base) < oldest || bytes > MAX_SNAPSHOT_BYTES) {
+        if found >= 2 && (to_signed(base) < oldest || bytes > MAX_SNAPSHOT_BYTES) {
             break;
         }
         base = number(row, 0)?;
@@ -237,7 +237,7 @@ fn show(
     visit: &mut dyn FnMut(LogRow) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
     let mut rows = connection.prepare_cached(rows)?;
-    let (first, last) = (signed(*ids.start()), signed(*ids.end()));
+    let (first, last) = (to_signed(*ids.start()), to_signed(*ids.end()));
     let most_bytes = i64::try_from(MAX_PATCH_BYTES).unwrap_or(i64::MAX);
     let mut rows = rows.query((first, last, most_bytes, MAX_NAME_CHARS))?;
     while let Some(row) = rows.next()? {
@@ -285,7 +285,7 @@ fn unsigned(id: i64) -> u64 {
     u64::try_from(id).unwrap_or_default()
 }
 
-fn signed(id: u64) -> i64 {
+fn to_signed(id: u64) -> i64 {
     i64::try_from(id).unwrap_or(i64::MAX)
 }
 
@@ -339,13 +339,13 @@ mod tests {
         }
 
         /// Returns the snapshots, and the oldest and newest revision that are kept.
-        fn kept(&self) -> (Vec<i64>, Option<(u64, u64)>) {
+        fn kept_rows(&self) -> (Vec<i64>, Option<(u64, u64)>) {
             let mut found = self
                 .connection
                 .prepare("SELECT revision FROM snapshot ORDER BY revision")
                 .unwrap();
             let found = found.query_map([], |row| row.get(0)).unwrap();
-            let kept = kept(&self.connection).unwrap();
+            let kept = kept_range(&self.connection).unwrap();
             (found.map(Result::unwrap).collect(), kept)
         }
     }
@@ -358,13 +358,13 @@ mod tests {
         }
         // Revisions of the second day are kept: they are 30 days old, and their documents start from the snapshot
         // before them.
-        assert_eq!(log.kept(), (vec![10, 20, 30, 40, 50], Some((11, 50))));
+        assert_eq!(log.kept_rows(), (vec![10, 20, 30, 40, 50], Some((11, 50))));
         log.segment(10, 40, "{}");
-        assert_eq!(log.kept(), (vec![30, 40, 50, 60], Some((31, 60))));
+        assert_eq!(log.kept_rows(), (vec![30, 40, 50, 60], Some((31, 60))));
         log.segment(10, 400, "{}");
-        assert_eq!(log.kept(), (vec![60, 70], Some((61, 70))));
+        assert_eq!(log.kept_rows(), (vec![60, 70], Some((61, 70))));
         log.segment(10, 1000, "{}");
-        assert_eq!(log.kept(), (vec![70, 80], Some((71, 80))));
+        assert_eq!(log.kept_rows(), (vec![70, 80], Some((71, 80))));
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
         for _ in 0..10 {
             log.segment(10, 1, "{}");
         }
-        assert_eq!(log.kept(), (vec![70, 80, 90, 100], Some((71, 100))));
+        assert_eq!(log.kept_rows(), (vec![70, 80, 90, 100], Some((71, 100))));
     }
 
     #[test]
@@ -384,7 +384,7 @@ mod tests {
             log.segment(1, 1, &large);
         }
         // The two newest, and four more.
-        assert_eq!(log.kept(), (vec![3, 4, 5, 6, 7, 8], Some((4, 8))));
+        assert_eq!(log.kept_rows(), (vec![3, 4, 5, 6, 7, 8], Some((4, 8))));
     }
 
     #[test]
@@ -392,7 +392,7 @@ mod tests {
         let mut log = Log::new(30, 100);
         log.segment(5, 1, "{}");
         log.segment(0, 1, r#"{"other":1}"#);
-        assert_eq!(log.kept(), (vec![0, 5], Some((1, 5))));
+        assert_eq!(log.kept_rows(), (vec![0, 5], Some((1, 5))));
         let newest = newest_snapshot(&log.connection).unwrap();
         assert_eq!(newest, Some((5, "{}".to_owned())));
     }
@@ -406,7 +406,7 @@ mod tests {
         log.segment(10, 1, "{}");
         note_refused(&log.connection, 14, "why").unwrap();
         log.segment(10, 1, "{}");
-        assert_eq!(log.kept().0, [10, 20, 30]);
+        assert_eq!(log.kept_rows().0, [10, 20, 30]);
         let refused = [4, 14].map(|id| is_refused(&log.connection, id));
         assert_eq!(refused, [Ok(false), Ok(true)]);
     }

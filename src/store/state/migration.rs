@@ -131,8 +131,8 @@ fn begin_at(transaction: &Transaction<'_>, revision: u64) -> rusqlite::Result<()
 ///
 /// All steps are one transaction: a power cut leaves the old version.
 pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), StateError> {
-    let said = |error| StateError::sqlite(path, &error);
-    let (Some(from), to) = (version(connection).map_err(said)?, newest(steps)) else {
+    let to_error = |error| StateError::sqlite(path, &error);
+    let (Some(from), to) = (version(connection).map_err(to_error)?, newest(steps)) else {
         return Ok(());
     };
     if from >= to {
@@ -151,7 +151,7 @@ pub fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Resu
     taken.map_err(|error| {
         // Nothing was changed, so the copy is not needed; the next attempt makes another.
         let _ = fs::remove_file(&copy);
-        said(error)
+        to_error(error)
     })
 }
 

@@ -104,8 +104,8 @@ impl Notifications {
         let mut value = json!({
             "at_ms": now_ms(),
             "level": notice.level,
-            "title": cut(&notice.title),
-            "message": cut(&notice.message),
+            "title": truncate(&notice.title),
+            "message": truncate(&notice.message),
             "seen": false,
         });
         if let (Some(change), Some(value)) = (notice.change, value.as_object_mut()) {
@@ -120,7 +120,9 @@ impl Notifications {
     pub fn list(&self, agent: &str, reach: &Reach) -> Vec<KeptNotification> {
         let view = self.views.view_for(agent, reach);
         let place = Self::place();
-        let mut all = view.at(&place, |value, _| kept(value)).unwrap_or_default();
+        let mut all = view
+            .at(&place, |value, _| parse_stored(value))
+            .unwrap_or_default();
         all.sort_by_key(|one| std::cmp::Reverse(one.id));
         all
     }
@@ -139,7 +141,7 @@ impl Notifications {
         let all = self.list(agent, reach).into_iter();
         let operations: Vec<_> = all
             .filter(|one| is_meant(one))
-            .filter_map(|one| one.changed(change))
+            .filter_map(|one| one.operation_for(change))
             .collect();
         let count = operations.len();
         if count == 0 {
@@ -165,7 +167,7 @@ impl KeptNotification {
         self.value.get("change")?.as_str()
     }
 
-    fn changed(self, change: NotificationChange) -> Option<PatchOperation> {
+    fn operation_for(self, change: NotificationChange) -> Option<PatchOperation> {
         let path = self.place.clone();
         match change {
             NotificationChange::Remove => Some(PatchOperation::Remove { path }),
@@ -179,7 +181,7 @@ impl KeptNotification {
 }
 
 /// Parses the stored notifications, in no order. Other programs may write there; invalid entries are skipped.
-fn kept(value: &Value) -> Vec<KeptNotification> {
+fn parse_stored(value: &Value) -> Vec<KeptNotification> {
     let place = Notifications::place();
     let host = object(value.get("host"));
     let host = host.map(|(id, value)| (None, place.child("host"), id, value));
@@ -206,7 +208,7 @@ fn object(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
         .flat_map(Map::iter)
 }
 
-fn cut(text: &str) -> String {
+fn truncate(text: &str) -> String {
     text.chars().take(MAX_LETTERS).collect()
 }
 

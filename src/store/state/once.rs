@@ -35,12 +35,12 @@ pub fn apply_once(
     patch: &Patch,
     key: Option<&[u8; 32]>,
 ) -> Result<WrittenRevision, StateError> {
-    let said = |error| StateError::sqlite(file, &error);
+    let to_error = |error| StateError::sqlite(file, &error);
     let mut connection = open_to_add(file)?;
-    let database_id = schema::database_id(&connection).map_err(said)?;
+    let database_id = schema::database_id(&connection).map_err(to_error)?;
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(said)?;
+        .map_err(to_error)?;
     let snapshot = snapshot_before(file, &transaction, u64::MAX)?
         .ok_or_else(|| damaged(file, "it has no snapshot"))?;
     let document = replay(file, &transaction, &snapshot, u64::MAX, &mut |_| {})?;
@@ -61,7 +61,7 @@ pub fn apply_once(
             most: MAX_PATCH_BYTES,
         });
     }
-    log::insert(&transaction, id, at_ms, author, &text).map_err(said)?;
+    log::insert(&transaction, id, at_ms, author, &text).map_err(to_error)?;
     if let Some(key) = key {
         let revision = NewRevision {
             id,
@@ -71,9 +71,9 @@ pub fn apply_once(
             patch: &text,
         };
         let key = AuthorKey::new(key, &database_id);
-        key.seal(&transaction, &revision).map_err(said)?;
+        key.seal(&transaction, &revision).map_err(to_error)?;
     }
-    transaction.commit().map_err(said)?;
+    transaction.commit().map_err(to_error)?;
     Ok(WrittenRevision {
         revision: id,
         database_id,
@@ -93,7 +93,7 @@ mod tests {
     use super::super::testing::database;
     use super::*;
 
-    fn written(file: &Path, patch: &str) -> Result<u64, String> {
+    fn write_once(file: &Path, patch: &str) -> Result<u64, String> {
         let author = Author::from(Actor::Local("test".into()));
         let written = apply_once(file, &author, &Patch::parse(patch).unwrap(), None);
         written.map(|w| w.revision).map_err(|e| e.to_string())
@@ -104,9 +104,9 @@ mod tests {
         let scratch = Scratch::new();
         let file = database(&scratch);
         let add = r#"[{"op":"add","path":"/public/a","value":1}]"#;
-        assert_eq!(written(&file, add), Ok(1));
-        assert_eq!(written(&file, add), Ok(1), "nothing to change");
-        let refused = written(&file, r#"[{"op":"remove","path":"/public/b"}]"#).unwrap_err();
+        assert_eq!(write_once(&file, add), Ok(1));
+        assert_eq!(write_once(&file, add), Ok(1), "nothing to change");
+        let refused = write_once(&file, r#"[{"op":"remove","path":"/public/b"}]"#).unwrap_err();
         assert!(refused.contains("nothing was changed"), "{refused}");
         let document = History::open(&file).unwrap().document().unwrap();
         assert_eq!(
@@ -119,13 +119,13 @@ mod tests {
     fn a_file_that_is_damaged_or_not_there_stays_so() {
         let scratch = Scratch::new();
         let file = scratch.join("state.db");
-        assert!(written(&file, "[]").is_err());
+        assert!(write_once(&file, "[]").is_err());
         assert!(!file.exists());
         let file = database(&scratch);
         let mut bytes = fs::read(&file).unwrap();
         bytes[100..].fill(0x5a);
         fs::write(&file, &bytes).unwrap();
-        assert!(written(&file, "[]").is_err());
+        assert!(write_once(&file, "[]").is_err());
         assert_eq!(fs::read(&file).unwrap(), bytes);
         let beside = fs::read_dir(scratch.path()).unwrap().flatten();
         let mut names = beside.map(|entry| entry.file_name().into_string().unwrap());

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use gatewren_base::sys::skip;
 
-    fn applied(mut document: Value, patch: &Value) -> Result<Value, String> {
+    fn apply_patch(mut document: Value, patch: &Value) -> Result<Value, String> {
         Patch::from_value(patch.clone())
             .and_then(|patch| patch.apply(&mut document))
             .map(|_| document)
@@ -193,7 +193,7 @@ mod tests {
                 json!({"/": 9, "~1": 10}),
             ),
         ] {
-            assert_eq!(applied(document, &patch), Ok(result), "{patch}");
+            assert_eq!(apply_patch(document, &patch), Ok(result), "{patch}");
         }
     }
 
@@ -210,7 +210,7 @@ mod tests {
             let path = Path::new(&folder).join(name);
             let cases = std::fs::read_to_string(path).unwrap();
             for case in serde_json::from_str::<Vec<Value>>(&cases).unwrap() {
-                match agrees(&case) {
+                match check_case(&case) {
                     Some(true) => applied += 1,
                     Some(false) => refused += 1,
                     None => {}
@@ -222,10 +222,10 @@ mod tests {
 
     /// Asserts the expectation of a case and returns whether the patch was applied; `None` for a comment between
     /// cases.
-    fn agrees(case: &Value) -> Option<bool> {
+    fn check_case(case: &Value) -> Option<bool> {
         let (document, patch) = (case.get("doc")?.clone(), case.get("patch")?);
         let before = document.clone();
-        let found = applied(document, patch);
+        let found = apply_patch(document, patch);
         let ops = patch.as_array().into_iter().flatten();
         let mut ops = ops.filter_map(|operation| operation["op"].as_str());
         let expected = case.get("expected");
@@ -257,7 +257,7 @@ mod tests {
     fn large_numbers_that_a_float_cannot_tell_apart_differ() {
         let tested = |document: Value, value: Value| {
             let patch = json!([{"op": "test", "path": "/n", "value": value}]);
-            applied(document, &patch).is_ok()
+            apply_patch(document, &patch).is_ok()
         };
         let large = json!({"n": 9_007_199_254_740_993_u64});
         assert!(tested(large.clone(), json!(9_007_199_254_740_993_u64)));
@@ -327,7 +327,7 @@ mod tests {
                 "differs from the value",
             ),
         ] {
-            let error = applied(document.clone(), &patch).unwrap_err();
+            let error = apply_patch(document.clone(), &patch).unwrap_err();
             assert!(error.contains(words), "{patch}: {error}");
         }
     }
@@ -335,9 +335,9 @@ mod tests {
     #[test]
     fn null_is_a_value() {
         let set = json!([{"op": "add", "path": "/a", "value": null}]);
-        assert_eq!(applied(json!({}), &set), Ok(json!({"a": null})));
+        assert_eq!(apply_patch(json!({}), &set), Ok(json!({"a": null})));
         let test = json!([{"op": "test", "path": "/a", "value": null}]);
-        assert!(applied(json!({"a": null}), &test).is_ok());
+        assert!(apply_patch(json!({"a": null}), &test).is_ok());
     }
 
     #[test]
@@ -373,8 +373,8 @@ mod tests {
             }
             json!([{"op": "add", "path": "/a/b", "value": value}])
         };
-        assert!(applied(json!({"a": {}}), &deep(98)).is_ok());
-        let error = applied(json!({"a": {}}), &deep(99)).unwrap_err();
+        assert!(apply_patch(json!({"a": {}}), &deep(98)).is_ok());
+        let error = apply_patch(json!({"a": {}}), &deep(99)).unwrap_err();
         assert!(error.contains("100"), "{error}");
     }
 

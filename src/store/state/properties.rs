@@ -85,11 +85,11 @@ impl History {
             }
             6..9 => {
                 let patch = self.dice.patch(&document.root).to_string();
-                self.foreign(&patch);
+                self.write_foreign(&patch);
             }
             _ => {
                 let patch = *self.dice.pick(&GARBAGE);
-                self.foreign(patch);
+                self.write_foreign(patch);
             }
         }
         if self.dice.below(25) == 0 {
@@ -97,7 +97,7 @@ impl History {
         }
     }
 
-    fn foreign(&self, patch: &str) {
+    fn write_foreign(&self, patch: &str) {
         let sql = "INSERT INTO revision (at_ms, actor, patch) VALUES (?1, 'local:test', ?2)";
         let now = gatewren_base::sys::now_ms().cast_signed();
         self.other.execute(sql, (now, patch)).unwrap();
@@ -106,7 +106,7 @@ impl History {
     /// Reopens as after a restart: fewer revisions are in memory.
     async fn reopen(&mut self) {
         // Waits until no compaction is pending before the newest snapshot is looked up.
-        self.settled().await;
+        self.replay_settled().await;
         let sql = "SELECT max(revision) FROM snapshot";
         let snapshot = self.other.query_row(sql, [], |row| row.get::<_, i64>(0));
         self.known_after = u64::try_from(snapshot.unwrap()).unwrap();
@@ -114,13 +114,13 @@ impl History {
     }
 
     /// Replays the rows, once the state has read the newest.
-    async fn settled(&self) -> ReplayedDatabase {
+    async fn replay_settled(&self) -> ReplayedDatabase {
         let newest = "SELECT max(coalesce((SELECT max(id) FROM revision), 0),
                                  (SELECT max(revision) FROM snapshot))";
         let newest = self.other.query_row(newest, [], |row| row.get::<_, i64>(0));
         let newest = u64::try_from(newest.unwrap()).unwrap();
-        let mut bell = self.state.bell();
-        let heard = timeout(LONG, bell.wait_for(|known| *known >= newest));
+        let mut revisions = self.state.watch_revision();
+        let heard = timeout(LONG, revisions.wait_for(|known| *known >= newest));
         assert_eq!(*heard.await.unwrap().unwrap(), newest);
         // The put is answered only after a pending compaction is done.
         let (root, same) = (Pointer::root(), self.state.document().root.clone());
@@ -131,7 +131,7 @@ impl History {
     }
 
     async fn check(&mut self) {
-        let found = self.settled().await;
+        let found = self.replay_settled().await;
         let document = self.state.document();
         let (newest, root) = found.newest();
         assert_eq!((document.revision, &document.root), (*newest, root));
@@ -161,7 +161,7 @@ impl History {
         } else if after > newest {
             assert_eq!(touched, Some(newest), "{after} is of another database");
         } else {
-            let changed = changed(found, scope, after).last().copied();
+            let changed = changed_revisions(found, scope, after).last().copied();
             // A revision that is no longer known exactly may be reported needlessly, but must not be missed.
             assert!(touched >= changed, "{scope} after {after}: {touched:?}");
             if after >= self.known_after {
@@ -174,7 +174,7 @@ impl History {
         let newest = found.newest().0;
         let floor = found.documents[0].0 + 1;
         let most = usize::try_from(1 + self.dice.below(10)).unwrap();
-        let mut told: Vec<Revision> = Vec::new();
+        let mut returned: Vec<Revision> = Vec::new();
         let mut cursor = after;
         loop {
             match self.state.changes_since(cursor, scope, most).unwrap() {
@@ -190,7 +190,7 @@ impl History {
                     more,
                 } => {
                     assert!(revisions.len() <= most && (upto > cursor || !more));
-                    told.extend(revisions);
+                    returned.extend(revisions);
                     cursor = upto;
                     if !more {
                         break;
@@ -199,14 +199,14 @@ impl History {
             }
         }
         assert_eq!(cursor, newest);
-        for id in changed(found, scope, after) {
-            let is_told = told.iter().any(|revision| revision.id == id);
+        for id in changed_revisions(found, scope, after) {
+            let is_returned = returned.iter().any(|revision| revision.id == id);
             assert!(
-                is_told || may_have_moved(found, scope, id),
-                "{scope} changed with revision {id}, asked after {after}: {told:?}"
+                is_returned || may_have_moved(found, scope, id),
+                "{scope} changed with revision {id}, asked after {after}: {returned:?}"
             );
         }
-        for revision in &told {
+        for revision in &returned {
             if !may_have_moved(found, scope, revision.id) {
                 leads_on(found, scope, revision);
             }
@@ -225,7 +225,7 @@ fn document(found: &ReplayedDatabase, id: u64) -> &Value {
 }
 
 /// Returns the revisions after `after` that changed the value at `scope`, by comparing the documents.
-fn changed(found: &ReplayedDatabase, scope: &Pointer, after: u64) -> Vec<u64> {
+fn changed_revisions(found: &ReplayedDatabase, scope: &Pointer, after: u64) -> Vec<u64> {
     (after + 1..=found.newest().0)
         .filter(|id| scope.get(document(found, id - 1)) != scope.get(document(found, *id)))
         .collect()

@@ -89,13 +89,13 @@ fn snapshot(
     which: &str,
     revision: u64,
 ) -> Result<Option<Document>, StateError> {
-    let said = |error| StateError::sqlite(path, &error);
+    let to_error = |error| StateError::sqlite(path, &error);
     let sql = format!("SELECT revision, document FROM snapshot WHERE revision = ({which})");
     let revision = i64::try_from(revision).unwrap_or(i64::MAX);
     let found: Option<(i64, String)> = connection
         .query_row(&sql, [revision], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
-        .map_err(said)?;
+        .map_err(to_error)?;
     let Some((revision, text)) = found else {
         return Ok(None);
     };
@@ -104,7 +104,7 @@ fn snapshot(
         let cause = format!("the snapshot of revision {revision} is not a JSON object");
         damaged(path, &cause)
     })?;
-    let at_ms = at_ms(connection, revision).map_err(said)?;
+    let at_ms = at_ms(connection, revision).map_err(to_error)?;
     let revision = u64::try_from(revision).unwrap_or_default();
     Ok(Some(Document::new(revision, root, at_ms)))
 }

@@ -30,7 +30,7 @@ pub fn open(
 ) -> Result<Connection, StateError> {
     create_file(path).map_err(|error| StateError::io(path, &error))?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let said = |error| StateError::sqlite(path, &error);
+    let to_error = |error| StateError::sqlite(path, &error);
     // Recognised before the first write: another program's file stays unchanged.
     recognise(path, &connection, newest(steps))?;
     for (name, value) in [
@@ -38,13 +38,15 @@ pub fn open(
         // A published revision survives a power cut: numbers are never reused.
         ("synchronous", "FULL"),
     ] {
-        connection.pragma_update(None, name, value).map_err(said)?;
+        connection
+            .pragma_update(None, name, value)
+            .map_err(to_error)?;
     }
     connection
         .pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)
-        .map_err(said)?;
+        .map_err(to_error)?;
     check(path, &connection)?;
-    migration::create(&mut connection, steps, rebuilt).map_err(said)?;
+    migration::create(&mut connection, steps, rebuilt).map_err(to_error)?;
     migration::migrate(&mut connection, path, steps)?;
     Ok(connection)
 }
@@ -85,19 +87,19 @@ pub fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StateError> 
 
 /// Checks that the file is new, or ours and of a version that we know.
 pub fn recognise(path: &Path, connection: &Connection, known: u64) -> Result<(), StateError> {
-    let said = |error| StateError::sqlite(path, &error);
-    if is_empty(connection).map_err(said)? {
+    let to_error = |error| StateError::sqlite(path, &error);
+    if is_empty(connection).map_err(to_error)? {
         return Ok(());
     }
     let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table'
                   AND name IN ('meta', 'snapshot', 'revision')";
     let tables: i64 = connection
         .query_row(tables, [], |row| row.get(0))
-        .map_err(said)?;
+        .map_err(to_error)?;
     if tables != 3 {
         return Err(StateError::NotOurs(path.to_owned()));
     }
-    match migration::version(connection).map_err(said)? {
+    match migration::version(connection).map_err(to_error)? {
         Some(schema) if schema > known => Err(StateError::Newer {
             path: path.to_owned(),
             schema,
@@ -109,10 +111,10 @@ pub fn recognise(path: &Path, connection: &Connection, known: u64) -> Result<(),
 }
 
 fn check(path: &Path, connection: &Connection) -> Result<(), StateError> {
-    let said = |error| StateError::sqlite(path, &error);
+    let to_error = |error| StateError::sqlite(path, &error);
     let report: String = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-        .map_err(said)?;
+        .map_err(to_error)?;
     if report == "ok" {
         Ok(())
     } else {

@@ -32,7 +32,7 @@ pub struct SharedState {
     path: PathBuf,
     document: RwLock<Arc<Document>>,
     recent: Mutex<RecentEffects>,
-    bell: watch::Sender<u64>,
+    newest_revision: watch::Sender<u64>,
     reader: Mutex<Connection>,
     author_key: OnceLock<AuthorKey>,
 }
@@ -42,7 +42,7 @@ impl SharedState {
     pub fn new(path: &Path, document: Document, recent: RecentEffects, reader: Connection) -> Self {
         Self {
             path: path.to_owned(),
-            bell: watch::Sender::new(document.revision),
+            newest_revision: watch::Sender::new(document.revision),
             document: RwLock::new(Arc::new(document)),
             recent: Mutex::new(recent),
             reader: Mutex::new(reader),
@@ -74,8 +74,8 @@ impl SharedState {
     }
 
     /// The number of the newest revision; the receiver wakes on every change.
-    pub fn bell(&self) -> watch::Receiver<u64> {
-        self.bell.subscribe()
+    pub fn watch_revision(&self) -> watch::Receiver<u64> {
+        self.newest_revision.subscribe()
     }
 
     /// Publishes a draft as the newest document and wakes the receivers. The returned previous document can be
@@ -159,14 +159,14 @@ impl SharedState {
     pub fn changes(&self, question: &RevisionQuery<'_>) -> Result<RevisionsSince, StateError> {
         let now = self.document();
         let reader = self.reader();
-        let said = |error| StateError::sqlite(&self.path, &error);
+        let to_error = |error| StateError::sqlite(&self.path, &error);
         let answer = cursor::answer(&reader, &now, question, &mut |id| {
             log::is_refused(&reader, id)
         });
-        let mut answer = answer.map_err(said)?;
+        let mut answer = answer.map_err(to_error)?;
         if let RevisionsSince::Revisions { revisions, .. } = &mut answer {
             self.prove(&reader, question.visibility, revisions)
-                .map_err(said)?;
+                .map_err(to_error)?;
         }
         Ok(answer)
     }
@@ -192,7 +192,7 @@ impl SharedState {
 
     /// Reads once through SQLite.
     pub fn read_once(&self) -> Result<(), StateError> {
-        log::kept(&self.reader())
+        log::kept_range(&self.reader())
             .map(|_| ())
             .map_err(|error| StateError::sqlite(&self.path, &error))
     }
@@ -203,10 +203,10 @@ impl SharedState {
         scope: &Pointer,
         ids: RangeInclusive<u64>,
     ) -> Result<Option<u64>, StateError> {
-        let said = |error| StateError::sqlite(&self.path, &error);
+        let to_error = |error| StateError::sqlite(&self.path, &error);
         let reader = self.reader();
-        let complete = log::kept(&reader)
-            .map_err(said)?
+        let complete = log::kept_range(&reader)
+            .map_err(to_error)?
             .is_some_and(|(oldest, _)| oldest <= *ids.start());
         if !complete || ids.end() - ids.start() > MAX_LOOK {
             return Ok(Some(*ids.end()));
@@ -223,7 +223,7 @@ impl SharedState {
             }
             ControlFlow::Continue(())
         })
-        .map_err(said)?;
+        .map_err(to_error)?;
         Ok(newest)
     }
 
@@ -233,7 +233,7 @@ impl SharedState {
         let mut newest = write_lock(&self.document);
         let before = mem::replace(&mut *newest, document);
         drop(newest);
-        self.bell.send_replace(revision);
+        self.newest_revision.send_replace(revision);
         before
     }
 

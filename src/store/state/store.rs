@@ -127,7 +127,7 @@ impl State {
         pointer: &Pointer,
         value: Option<Value>,
     ) -> Result<u64, StateError> {
-        self.wish(author, WriteRequest::Put(pointer.clone(), value))
+        self.request_write(author, WriteRequest::Put(pointer.clone(), value))
             .await
     }
 
@@ -135,7 +135,7 @@ impl State {
     ///
     /// A patch that changes nothing makes no revision.
     pub async fn apply(&self, author: &Author, patch: Patch) -> Result<u64, StateError> {
-        self.wish(author, WriteRequest::Apply(patch)).await
+        self.request_write(author, WriteRequest::Apply(patch)).await
     }
 
     /// Returns the revisions after `after` that touch `scope`, at most `most`.
@@ -158,8 +158,8 @@ impl State {
     }
 
     /// The number of the newest revision; the receiver wakes on every change.
-    pub fn bell(&self) -> watch::Receiver<u64> {
-        self.inner.shared.bell()
+    pub fn watch_revision(&self) -> watch::Receiver<u64> {
+        self.inner.shared.watch_revision()
     }
 
     /// Returns the newest revision after `after` that changed the value at `scope`; `None` if none did.
@@ -202,12 +202,16 @@ impl State {
             .unwrap_or(Err(StateError::Stopped))
     }
 
-    async fn wish(&self, author: &Author, wish: WriteRequest) -> Result<u64, StateError> {
+    async fn request_write(
+        &self,
+        author: &Author,
+        request: WriteRequest,
+    ) -> Result<u64, StateError> {
         let (answer, answered) = oneshot::channel();
         let author = author.clone();
         let job = WriteJob {
             author,
-            wish,
+            request,
             answer,
         };
         let line = self.inner.line.as_ref().ok_or(StateError::Stopped)?;
@@ -329,9 +333,9 @@ mod tests {
         )
     }
 
-    async fn heard(state: &State, revision: u64) -> Arc<Document> {
-        let mut bell = state.bell();
-        timeout(LONG, bell.wait_for(|newest| *newest >= revision))
+    async fn document_at(state: &State, revision: u64) -> Arc<Document> {
+        let mut revisions = state.watch_revision();
+        timeout(LONG, revisions.wait_for(|newest| *newest >= revision))
             .await
             .unwrap()
             .unwrap();
@@ -387,7 +391,7 @@ mod tests {
             (document.revision, &document.root),
             (0, &json!({"public": {}}))
         );
-        assert_eq!(*state.bell().borrow(), 0);
+        assert_eq!(*state.watch_revision().borrow(), 0);
         let mode = fs::metadata(state.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o660);
         state.probe().await.unwrap();
@@ -469,7 +473,7 @@ mod tests {
             &json!([{"op": "add", "path": "/public/x", "value": 1}]),
         )
         .unwrap();
-        let document = heard(&state, 1).await;
+        let document = document_at(&state, 1).await;
         assert_eq!(document.root, json!({"public": {"x": 1}}));
         assert_eq!(put(&state, "/public/x", json!(2)).await, 2);
         assert_eq!(state.touched(&at("/public/x"), 0), Some(2));
@@ -490,7 +494,7 @@ mod tests {
             return;
         };
         assert!(ran.status.success(), "{ran:?}");
-        let document = heard(&state, 1).await;
+        let document = document_at(&state, 1).await;
         assert_eq!(document.root, json!({"public": {"hello": null}}));
         assert_eq!(document.at_ms, 7);
     }
@@ -519,11 +523,11 @@ mod tests {
         )
         .unwrap();
 
-        let document = heard(&state, 7).await;
+        let document = document_at(&state, 7).await;
         assert_eq!(document.root, json!({"public": {"x": 3}}));
         assert_eq!(state.touched(&at("/public/y"), 0), None);
-        let told = revisions(state.changes_since(0, &at("/public"), 10).unwrap());
-        assert_eq!(told.iter().map(|r| r.id).collect::<Vec<_>>(), [1, 7]);
+        let answer = revisions(state.changes_since(0, &at("/public"), 10).unwrap());
+        assert_eq!(answer.iter().map(|r| r.id).collect::<Vec<_>>(), [1, 7]);
 
         drop(state);
         assert_eq!(*open(&scratch).document(), *document);
@@ -576,7 +580,7 @@ mod tests {
             put(&state, &format!("/public/ours{}", n % 50), json!(n)).await;
         }
         theirs.await.unwrap();
-        let document = heard(&state, 2 * EACH).await;
+        let document = document_at(&state, 2 * EACH).await;
         assert_eq!(document.revision, 2 * EACH);
         for n in 0..50 {
             for whose in ["ours", "theirs"] {
@@ -675,7 +679,7 @@ mod tests {
             .unwrap();
         }
         other.execute_batch("COMMIT").unwrap();
-        heard(&state, 9000).await;
+        document_at(&state, 9000).await;
         put(&state, "/public/n", json!("mine")).await;
         let count = |sql: &str| {
             other
@@ -695,7 +699,7 @@ mod tests {
             )
             .unwrap();
         }
-        let document = heard(&state, 14_001).await;
+        let document = document_at(&state, 14_001).await;
         put(&state, "/public/n", json!("mine")).await;
         assert_eq!(count("SELECT min(id) FROM revision"), 9001);
         assert_eq!(count("SELECT count(*) FROM snapshot"), 2);
@@ -772,8 +776,12 @@ mod tests {
         assert_eq!(put(&state, "/public/a", json!(1)).await, first + 1);
         let (floor, upto) = (first, first + 1);
         for old in [1, 500, first - 2] {
-            let told = state.changes_since(old, &Pointer::root(), 10).unwrap();
-            assert_eq!(told, RevisionsSince::Resync { floor, upto }, "after {old}");
+            let answer = state.changes_since(old, &Pointer::root(), 10).unwrap();
+            assert_eq!(
+                answer,
+                RevisionsSince::Resync { floor, upto },
+                "after {old}"
+            );
             assert!(state.touched(&at("/public/b"), old).is_some());
         }
         insert(&foreign(&scratch), &json!([])).unwrap();
@@ -824,7 +832,7 @@ mod tests {
         let scratch = Scratch::new();
         let state = open(&scratch);
         let other = foreign(&scratch);
-        let mut bell = state.bell();
+        let mut revisions = state.watch_revision();
         let mut waits = Vec::new();
         for n in 1..=200_u64 {
             insert(
@@ -833,7 +841,7 @@ mod tests {
             )
             .unwrap();
             let committed = Instant::now();
-            timeout(LONG, bell.wait_for(|newest| *newest >= n))
+            timeout(LONG, revisions.wait_for(|newest| *newest >= n))
                 .await
                 .unwrap()
                 .unwrap();

@@ -27,12 +27,12 @@ const MAX_KNOWN: usize = 64;
 #[derive(Debug, Clone)]
 pub struct StateViews {
     state: State,
-    known: Arc<Mutex<VecDeque<Known>>>,
+    known: Arc<Mutex<VecDeque<KnownVisibility>>>,
 }
 
 /// What is known of the revisions that are visible with a reach.
 #[derive(Debug)]
-struct Known {
+struct KnownVisibility {
     reach: Reach,
     /// The revisions up to this one were checked.
     looked: u64,
@@ -68,14 +68,14 @@ impl StateViews {
     }
 
     /// Wakes on every revision, visible or not.
-    pub fn bell(&self) -> watch::Receiver<u64> {
-        self.state.bell()
+    pub fn watch_revision(&self) -> watch::Receiver<u64> {
+        self.state.watch_revision()
     }
 
     /// Returns the newest visible revision up to `upto`.
     fn newest(&self, visibility: &Visibility, upto: u64) -> u64 {
         let shared = self.state.shared();
-        let mut all = self.known();
+        let mut all = self.lock_known();
         let known = all
             .iter_mut()
             .find(|known| known.reach == *visibility.reach());
@@ -95,7 +95,7 @@ impl StateViews {
         if all.len() >= MAX_KNOWN {
             all.pop_front();
         }
-        all.push_back(Known {
+        all.push_back(KnownVisibility {
             reach: visibility.reach().clone(),
             looked: upto,
             newest,
@@ -103,7 +103,7 @@ impl StateViews {
         newest
     }
 
-    fn known(&self) -> MutexGuard<'_, VecDeque<Known>> {
+    fn lock_known(&self) -> MutexGuard<'_, VecDeque<KnownVisibility>> {
         lock(&self.known)
     }
 }
@@ -111,7 +111,7 @@ impl StateViews {
 impl StateView {
     /// Its newest revision.
     pub fn revision(&self) -> u64 {
-        let newest = *self.views.state.bell().borrow();
+        let newest = *self.views.state.watch_revision().borrow();
         self.revision_of(newest)
     }
 
@@ -298,9 +298,9 @@ mod tests {
         assert_eq!(web.touched(&at("/public"), first), None);
         assert_eq!(web.touched(&at(&format!("{ALL}/db")), 0), None);
         assert_eq!(revisions(&web, first), (Vec::new(), first));
-        let (told, upto) = revisions(&web, 0);
-        assert_eq!((told.len(), upto), (2, first));
-        assert!(!format!("{told:?}").contains("db"), "{told:?}");
+        let (listed, upto) = revisions(&web, 0);
+        assert_eq!((listed.len(), upto), (2, first));
+        assert!(!format!("{listed:?}").contains("db"), "{listed:?}");
         // A cursor beyond its newest revision must not reveal how many revisions there are.
         let beyond = web.changes(first + 1, u64::MAX, &at("/public"), 9);
         assert!(matches!(beyond, Ok(RevisionsSince::Resync { upto, .. }) if upto == first));
@@ -336,11 +336,14 @@ mod tests {
             .unwrap();
 
         let web = views.view_for("a", &space("web"));
-        let told = web.blame(&at("/public"), 9).unwrap().unwrap();
-        let written = told.leaves[0].written.clone().unwrap();
-        assert_eq!((told.leaves.len(), told.left_out, told.revision), (1, 0, 2));
+        let blame = web.blame(&at("/public"), 9).unwrap().unwrap();
+        let written = blame.leaves[0].written.clone().unwrap();
+        assert_eq!(
+            (blame.leaves.len(), blame.left_out, blame.revision),
+            (1, 0, 2)
+        );
         assert_eq!((written.revision, written.actor.as_str()), (2, "agent"));
-        assert_eq!((written.cause.clone(), told.last), (None, Some(written)));
+        assert_eq!((written.cause.clone(), blame.last), (None, Some(written)));
         assert!(web.blame(&at(&format!("{ALL}/db")), 9).unwrap().is_none());
         // For an object that looks empty, the agent must not learn who emptied it.
         let none = views.view_for("c", &space("none")).blame(&at(ALL), 9);
@@ -368,6 +371,6 @@ mod tests {
                 assert_eq!(view(n).revision(), revision);
             }
         }
-        assert_eq!(views.known().len(), MAX_KNOWN);
+        assert_eq!(views.lock_known().len(), MAX_KNOWN);
     }
 }

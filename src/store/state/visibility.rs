@@ -66,7 +66,7 @@ impl Visibility {
     /// Returns the visible part of `value`, the value at `place`.
     pub fn part(&self, place: &Pointer, value: &Value) -> Option<Value> {
         let mut tokens: Vec<&str> = place.tokens().iter().map(String::as_str).collect();
-        self.seen(&mut tokens, value)
+        self.visible_part(&mut tokens, value)
     }
 
     /// Returns the visible part of an operation; one that writes above the visible part is cut down to it.
@@ -138,14 +138,14 @@ impl Visibility {
         }
     }
 
-    fn seen<'v>(&self, place: &mut Vec<&'v str>, value: &'v Value) -> Option<Value> {
+    fn visible_part<'v>(&self, place: &mut Vec<&'v str>, value: &'v Value) -> Option<Value> {
         match (self.extent_of(place), value) {
             (VisibleExtent::Whole, value) => Some(value.clone()),
             (VisibleExtent::Part, Value::Object(members)) => {
                 let mut kept = Map::new();
                 for (key, value) in members {
                     place.push(key);
-                    if let Some(value) = self.seen(place, value) {
+                    if let Some(value) = self.visible_part(place, value) {
                         kept.insert(key.clone(), value);
                     }
                     place.pop();
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn an_operation_shows_nothing_of_what_is_elsewhere() {
         let operation = |value: Value| serde_json::from_value::<PatchOperation>(value).unwrap();
-        let seen = |value: Value| {
+        let visible_part = |value: Value| {
             let seen = visibility(&["web"], false).operation(operation(value));
             seen.map(|seen| serde_json::to_value(seen).unwrap())
         };
@@ -229,14 +229,14 @@ mod tests {
             json!({"op": "add", "path": "/public/packageData", "value": ["db"]}),
             json!({"op": "add", "path": "/secret", "value": 1}),
         ] {
-            assert_eq!(seen(elsewhere.clone()), None, "{elsewhere}");
+            assert_eq!(visible_part(elsewhere.clone()), None, "{elsewhere}");
         }
         let within = json!({"op": "remove", "path": "/public/packageData/web"});
-        assert_eq!(seen(within.clone()), Some(within));
+        assert_eq!(visible_part(within.clone()), Some(within));
         let above = json!({"op": "replace", "path": "", "value": document()});
         let cut = json!({"op": "replace", "path": "", "value":
             {"public": {"packageData": {"web": {"status": "running"}}}}});
-        assert_eq!(seen(above), Some(cut));
+        assert_eq!(visible_part(above), Some(cut));
     }
 
     #[test]

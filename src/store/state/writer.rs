@@ -52,7 +52,7 @@ pub struct WriteJob {
     /// The author.
     pub author: Author,
     /// The change.
-    pub wish: WriteRequest,
+    pub request: WriteRequest,
     /// Receives the revision that contains the result.
     pub answer: oneshot::Sender<Result<u64, StateError>>,
 }
@@ -101,7 +101,7 @@ impl StateWriter {
             self.longest = POLL;
         }
         loop {
-            self.look();
+            self.follow_others();
             match waiter.wait(self.patience) {
                 Ok(woken) if woken.written => self.patience = Duration::ZERO,
                 Ok(_) => {}
@@ -113,7 +113,7 @@ impl StateWriter {
             loop {
                 match jobs.try_recv() {
                     Ok(job) => {
-                        let result = self.fulfil(&job.author, job.wish);
+                        let result = self.fulfil_write(&job.author, job.request);
                         self.failures.note("write", &result);
                         // The caller may have stopped waiting; the revision stays written.
                         let _ = job.answer.send(result);
@@ -135,14 +135,14 @@ impl StateWriter {
     }
 
     /// Follows the log if another program has committed; otherwise extends the next wait.
-    fn look(&mut self) {
+    fn follow_others(&mut self) {
         let followed = match log::data_version(&self.connection) {
             Ok(version) if version == self.seen => {
                 self.patience = (self.patience * 5 / 4).clamp(FIRST_WAIT, self.longest);
                 return;
             }
             Ok(version) => self.follow().map(|()| self.seen = version),
-            Err(cause) => Err(self.said(&cause)),
+            Err(cause) => Err(self.write_error(&cause)),
         };
         self.patience = if followed.is_ok() {
             FIRST_WAIT
@@ -155,17 +155,17 @@ impl StateWriter {
         }
     }
 
-    fn fulfil(&mut self, author: &Author, wish: WriteRequest) -> Result<u64, StateError> {
+    fn fulfil_write(&mut self, author: &Author, request: WriteRequest) -> Result<u64, StateError> {
         // Cheap, and most puts change nothing: those never take the lock.
-        self.look();
-        if let WriteRequest::Put(at, value) = &wish {
+        self.follow_others();
+        if let WriteRequest::Put(at, value) = &request {
             let document = self.shared.document();
             if diff::put(&document.root, at, value.clone()).is_empty() {
                 return Ok(document.revision);
             }
         }
         self.execute("BEGIN IMMEDIATE")?;
-        let written = self.write(author, wish);
+        let written = self.write(author, request);
         if let Ok(Some(draft)) = written {
             self.execute("COMMIT").inspect_err(|_| self.roll_back())?;
             self.spare = Some(self.shared.publish(draft));
@@ -178,11 +178,15 @@ impl StateWriter {
     }
 
     /// Writes the next revision, inside a transaction; returns `None` if nothing changes.
-    fn write(&mut self, author: &Author, wish: WriteRequest) -> Result<Option<Draft>, StateError> {
+    fn write(
+        &mut self,
+        author: &Author,
+        request: WriteRequest,
+    ) -> Result<Option<Draft>, StateError> {
         // While the lock is held, no other program can take the next number.
         self.follow()?;
         let document = self.shared.document();
-        let patch = match wish {
+        let patch = match request {
             WriteRequest::Put(at, value) => Patch::new(diff::put(&document.root, &at, value)),
             WriteRequest::Apply(patch) => patch,
         };
@@ -205,7 +209,7 @@ impl StateWriter {
         }
         log::insert(&self.connection, id, at_ms, author, &text)
             .and_then(|()| self.seal(id, at_ms, author, &text))
-            .map_err(|cause| self.said(&cause))?;
+            .map_err(|cause| self.write_error(&cause))?;
         self.since_snapshot.count(text.len());
         Ok(Some(draft))
     }
@@ -236,13 +240,13 @@ impl StateWriter {
     fn follow(&mut self) -> Result<(), StateError> {
         loop {
             let document = self.shared.document();
-            let newest = log::newest(&self.connection).map_err(|cause| self.said(&cause))?;
+            let newest = log::newest(&self.connection).map_err(|cause| self.write_error(&cause))?;
             if newest == document.revision {
                 return Ok(());
             }
             let mut draft = self.draft(&document);
             let reading = read_on(&self.connection, &mut draft, &mut self.since_snapshot);
-            match reading.map_err(|cause| self.said(&cause))? {
+            match reading.map_err(|cause| self.write_error(&cause))? {
                 ReadProgress::Gap => return self.start_again(),
                 ReadProgress::Read if draft.document.revision == document.revision => {
                     return self.start_again();
@@ -281,7 +285,7 @@ impl StateWriter {
     fn execute(&self, sql: &str) -> Result<(), StateError> {
         self.connection
             .execute_batch(sql)
-            .map_err(|cause| self.said(&cause))
+            .map_err(|cause| self.write_error(&cause))
     }
 
     fn roll_back(&self) {
@@ -289,7 +293,7 @@ impl StateWriter {
         let _ = self.connection.execute_batch("ROLLBACK");
     }
 
-    fn said(&self, cause: &rusqlite::Error) -> StateError {
+    fn write_error(&self, cause: &rusqlite::Error) -> StateError {
         StateError::sqlite(self.shared.path(), cause)
     }
 

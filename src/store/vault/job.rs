@@ -99,8 +99,8 @@ impl WriterOrder {
     pub(super) fn job(self) -> Option<WriterJob> {
         match self {
             Self::Do(job) => Some(job),
-            Self::Look(told) => {
-                drop(told);
+            Self::Look(token) => {
+                drop(token);
                 None
             }
         }

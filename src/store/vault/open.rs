@@ -55,7 +55,7 @@ pub(super) fn looking(path: &Path) -> Result<Connection, VaultError> {
     let connection = connect(path, flags)?;
     let seen = recognise(&connection, path);
     let refused = matches!(&seen, Err(VaultError::Refused { .. }));
-    if !refused || std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0) {
+    if !refused || std::fs::metadata(sibling_path(path, "-wal")).is_ok_and(|log| log.len() > 0) {
         return seen.map(|()| connection);
     }
     let connection = connect(&immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?;
@@ -94,7 +94,7 @@ fn passing_name(path: &Path) -> Result<PathBuf, VaultError> {
 }
 
 /// Returns the path of a file that SQLite keeps next to the database.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -159,7 +159,7 @@ fn make_private(path: &Path) -> Result<(), VaultError> {
         });
     }
     for suffix in ["", "-wal", "-shm"] {
-        let part = beside(path, suffix);
+        let part = sibling_path(path, suffix);
         let open_to_others = files::mode(&part).is_ok_and(|mode| mode & 0o077 != 0);
         if open_to_others {
             tracing::warn!(file = %part.display(), "other users could open this file of the vault; its mode is now 0600");
@@ -184,7 +184,7 @@ mod tests {
         ],
     ];
 
-    fn said(path: &Path) -> String {
+    fn open_error(path: &Path) -> String {
         match writing(path, STEPS) {
             Ok(_) => panic!("this should not have been opened"),
             Err(error) => error.to_string(),
@@ -201,12 +201,12 @@ mod tests {
             *byte = u8::try_from(at % 251).unwrap();
         }
         std::fs::write(&path, &bytes).unwrap();
-        let said = said(&path);
+        let error = open_error(&path);
         let start = format!("the vault {} is damaged (", path.display());
-        assert!(said.starts_with(&start), "{said}");
+        assert!(error.starts_with(&start), "{error}");
         assert!(
-            said.contains("Nothing was changed. Restore a copy of it, or move it away"),
-            "{said}"
+            error.contains("Nothing was changed. Restore a copy of it, or move it away"),
+            "{error}"
         );
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
@@ -217,12 +217,12 @@ mod tests {
         let path = scratch.join("vault.db");
         std::fs::write(&path, "this is a letter, not a database. ".repeat(100)).unwrap();
         assert!(
-            said(&path).contains("is damaged (file is not a database)"),
+            open_error(&path).contains("is damaged (file is not a database)"),
             "{}",
-            said(&path)
+            open_error(&path)
         );
         std::fs::write(&path, "").unwrap();
-        assert!(said(&path).contains("is damaged (the file is empty)"));
+        assert!(open_error(&path).contains("is damaged (the file is empty)"));
         assert_eq!(std::fs::read(&path).unwrap(), b"");
     }
 
@@ -234,10 +234,10 @@ mod tests {
             .unwrap()
             .execute_batch("CREATE TABLE song (name)")
             .unwrap();
-        let said = said(&path);
+        let error = open_error(&path);
         assert!(
-            said.ends_with("move it away or set another state_dir"),
-            "{said}"
+            error.ends_with("move it away or set another state_dir"),
+            "{error}"
         );
     }
 
@@ -252,12 +252,12 @@ mod tests {
             .unwrap();
         drop(connection);
         let bytes = std::fs::read(&path).unwrap();
-        let said = said(&path);
+        let error = open_error(&path);
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
         let known = STEPS.len();
         let words =
             format!("written by a newer gatewren (schema 99, this version supports up to {known})");
-        assert!(said.contains(&words), "{said}");
+        assert!(error.contains(&words), "{error}");
     }
 
     #[test]
@@ -321,14 +321,14 @@ mod tests {
 
     #[test]
     fn a_missing_directory_is_named() {
-        let said = said(Path::new("/nonexistent/vault.db"));
+        let error = open_error(Path::new("/nonexistent/vault.db"));
         assert!(
-            said.starts_with("cannot create /nonexistent/vault.db"),
-            "{said}"
+            error.starts_with("cannot create /nonexistent/vault.db"),
+            "{error}"
         );
         assert!(
-            said.ends_with("must belong to the user that gatewren runs as"),
-            "{said}"
+            error.ends_with("must belong to the user that gatewren runs as"),
+            "{error}"
         );
     }
 }

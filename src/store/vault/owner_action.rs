@@ -39,21 +39,21 @@ pub struct RecordedAction {
 
 impl AuditTable<'_> {
     /// Records the intent. The action must not run before this returns.
-    pub async fn undertake(&self, deed: OwnerAction<'_>) -> Result<RecordedAction, VaultError> {
+    pub async fn undertake(&self, action: OwnerAction<'_>) -> Result<RecordedAction, VaultError> {
         let entry = AuditEntry {
-            agent: deed.by,
+            agent: action.by,
             token: None,
             space: None,
             session: None,
             request: None,
-            address: deed.from,
-            tool: deed.what,
+            address: action.from,
+            tool: action.what,
             risk: Risk::Persist.as_str(),
-            arguments: deed.arguments,
-            target: deed.target,
+            arguments: action.arguments,
+            target: action.target,
             mode: None,
             decision: OWNER,
-            change: deed.change,
+            change: action.change,
         };
         Ok(RecordedAction {
             id: self.intent(entry, AuditDurability::Committed).await?,
@@ -62,7 +62,7 @@ impl AuditTable<'_> {
     }
 
     /// Records the outcome in one word.
-    pub fn done(
+    pub fn record_outcome(
         &self,
         undertaking: RecordedAction,
         outcome: &'static str,

@@ -42,14 +42,14 @@ struct State {
     orders: VecDeque<WriterOrder>,
     /// The number of orders that a task waits for.
     awaited: usize,
-    sleep: Sleep,
+    sleep: WakeCondition,
     /// One of the halves is closed.
     closed: bool,
 }
 
 /// The condition that wakes the thread.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Sleep {
+enum WakeCondition {
     /// It is awake.
     #[default]
     Not,
@@ -81,12 +81,12 @@ impl OrderSender {
         state.awaited += usize::from(order.is_awaited());
         state.orders.push_back(order);
         let wakes = match state.sleep {
-            Sleep::Not => false,
-            Sleep::UntilAny => true,
-            Sleep::UntilNeeded => state.is_needed(),
+            WakeCondition::Not => false,
+            WakeCondition::UntilAny => true,
+            WakeCondition::UntilNeeded => state.is_needed(),
         };
         if wakes {
-            state.sleep = Sleep::Not;
+            state.sleep = WakeCondition::Not;
             drop(state);
             self.0.wake.notify_one();
         }
@@ -105,7 +105,7 @@ impl OrderReceiver {
     pub(super) fn take(&self, at_most: Duration) -> TakenOrders {
         let state = lock(&self.0.state);
         let is_any = |state: &State| !state.orders.is_empty();
-        let state = self.wait(state, Sleep::UntilAny, at_most, is_any);
+        let state = self.wait(state, WakeCondition::UntilAny, at_most, is_any);
         if state.orders.is_empty() {
             return if state.closed {
                 TakenOrders::End
@@ -113,7 +113,7 @@ impl OrderReceiver {
                 TakenOrders::Nothing
             };
         }
-        let mut state = self.wait(state, Sleep::UntilNeeded, GATHER, State::is_needed);
+        let mut state = self.wait(state, WakeCondition::UntilNeeded, GATHER, State::is_needed);
         let next = state.orders.len().min(MAX_GROUP);
         let group: Vec<WriterOrder> = state.orders.drain(..next).collect();
         if state.orders.is_empty() {
@@ -129,7 +129,7 @@ impl OrderReceiver {
     fn wait<'q>(
         &'q self,
         mut state: MutexGuard<'q, State>,
-        sleep: Sleep,
+        sleep: WakeCondition,
         at_most: Duration,
         is_met: impl Fn(&State) -> bool,
     ) -> MutexGuard<'q, State> {
@@ -143,7 +143,7 @@ impl OrderReceiver {
             let woken = self.0.wake.wait_timeout(state, left);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.sleep = Sleep::Not;
+        state.sleep = WakeCondition::Not;
         state
     }
 }
@@ -195,7 +195,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_mins(1);
 
-    fn taken(taker: &OrderReceiver) -> usize {
+    fn taken_orders(taker: &OrderReceiver) -> usize {
         match taker.take(LONG) {
             TakenOrders::Group(group) => group.len(),
             TakenOrders::Nothing => panic!("nothing came"),
@@ -214,7 +214,7 @@ mod tests {
         });
         let mut groups = Vec::new();
         while groups.iter().sum::<usize>() < MAX_GROUP + 3 {
-            groups.push(taken(&taker));
+            groups.push(taken_orders(&taker));
         }
         assert!(groups.iter().all(|group| *group <= MAX_GROUP), "{groups:?}");
         assert!(groups.len() < MAX_GROUP, "{groups:?}");
@@ -227,9 +227,9 @@ mod tests {
         for awaited in [false, false, true, false] {
             assert!(queue.put(order(awaited)).is_ok());
         }
-        assert_eq!(taken(&taker), 4);
+        assert_eq!(taken_orders(&taker), 4);
         assert!(queue.put(WriterOrder::Look(Arc::new(()))).is_ok());
-        assert_eq!(taken(&taker), 0, "to look is no job");
+        assert_eq!(taken_orders(&taker), 0, "to look is no job");
         assert!(matches!(taker.take(Duration::ZERO), TakenOrders::Nothing));
     }
 
@@ -239,13 +239,13 @@ mod tests {
         assert!(queue.put(order(false)).is_ok());
         queue.close();
         assert!(queue.put(order(false)).is_err());
-        assert_eq!(taken(&taker), 1);
+        assert_eq!(taken_orders(&taker), 1);
         assert!(matches!(taker.take(LONG), TakenOrders::End));
         let (queue, taker) = super::queue();
-        let told = Arc::new(());
-        assert!(queue.put(WriterOrder::Look(Arc::clone(&told))).is_ok());
+        let token = Arc::new(());
+        assert!(queue.put(WriterOrder::Look(Arc::clone(&token))).is_ok());
         drop(taker);
-        assert_eq!(Arc::strong_count(&told), 1);
+        assert_eq!(Arc::strong_count(&token), 1);
         assert!(queue.put(order(true)).is_err());
     }
 }

@@ -54,39 +54,39 @@ impl Drop for WalWatch {
 
 fn watch(waiter: &FileWaiter, orders: &OrderSender) {
     // The pending order holds a clone. While it is pending, a second order is not needed.
-    let told = Arc::new(());
+    let token = Arc::new(());
     // Another process may have written before the watch began.
     let mut pause = SOON;
     loop {
-        match heard(waiter, pause) {
-            Ok(Heard::End) => return,
-            Ok(Heard::Write) => pause = SOON,
-            Ok(Heard::Nothing) => {}
+        match wait_for_event(waiter, pause) {
+            Ok(WatchEvent::End) => return,
+            Ok(WatchEvent::Write) => pause = SOON,
+            Ok(WatchEvent::Nothing) => {}
             Err(cause) => {
                 tracing::error!(%cause, "watching the vault failed: writes of other processes are noticed late from now on");
                 return;
             }
         }
-        if Arc::strong_count(&told) == 1 {
+        if Arc::strong_count(&token) == 1 {
             // Fails only when the writing thread has ended, and then this thread is about to end too.
-            let _ = orders.put(WriterOrder::Look(Arc::clone(&told)));
+            let _ = orders.put(WriterOrder::Look(Arc::clone(&token)));
         }
         pause = (pause * 2).min(SELDOM);
     }
 }
 
-enum Heard {
+enum WatchEvent {
     End,
     Write,
     Nothing,
 }
 
-fn heard(waiter: &FileWaiter, pause: Duration) -> io::Result<Heard> {
+fn wait_for_event(waiter: &FileWaiter, pause: Duration) -> io::Result<WatchEvent> {
     let woken = waiter.wait(pause)?;
     let end = woken.called || (woken.written && waiter.rest(SOON)?);
     Ok(match (end, woken.written) {
-        (true, _) => Heard::End,
-        (false, true) => Heard::Write,
-        (false, false) => Heard::Nothing,
+        (true, _) => WatchEvent::End,
+        (false, true) => WatchEvent::Write,
+        (false, false) => WatchEvent::Nothing,
     })
 }

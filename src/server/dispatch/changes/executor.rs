@@ -77,7 +77,7 @@ impl Engine {
 
 impl Executor {
     async fn run(mut self) {
-        let mut changes = self.vault.changes().bell();
+        let mut changes = self.vault.changes().watch_inbox();
         let mut agents = self.vault.agents().changes();
         let mut stop = self.engine.stopping();
         loop {
@@ -517,7 +517,7 @@ mod tests {
 
         /// Waits until a change has this status.
         async fn wait_for_status(&self, change: &Change, status: ChangeStatus) -> Change {
-            let mut inbox_changes = self.vault.changes().bell();
+            let mut inbox_changes = self.vault.changes().watch_inbox();
             let found = async {
                 loop {
                     inbox_changes.mark_unchanged();

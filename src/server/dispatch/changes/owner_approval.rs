@@ -127,7 +127,7 @@ pub(in crate::dispatch) async fn propose_other(
 async fn end_in_time(engine: &Engine, who: &Principal, change: &Change) -> Option<ToolResult> {
     let _wait = engine.owner_waits.begin(who.agent_id())?;
     let changes = engine.vault.as_ref()?.changes();
-    let mut inbox_changes = changes.bell();
+    let mut inbox_changes = changes.watch_inbox();
     let mut stop = engine.stopping();
     let ended = async {
         loop {

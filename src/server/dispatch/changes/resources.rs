@@ -117,7 +117,7 @@ impl ResourceSource for ChangeResources {
     }
 
     fn watch_separate_count(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.vault.changes().bell())
+        Some(self.vault.changes().watch_inbox())
     }
 
     fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {

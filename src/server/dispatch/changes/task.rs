@@ -49,7 +49,7 @@ impl ChangeWatch {
     ) -> Option<(Self, Vec<String>)> {
         let vault = engine.vault.clone()?;
         // Subscribed before the changes are read, so that no change that ends in between is missed.
-        let inbox_changes = vault.changes().bell();
+        let inbox_changes = vault.changes().watch_inbox();
         let there = |id: &&String| vault.changes().get_of(agent, id).is_ok_and(|c| c.is_some());
         let open: Vec<String> = ids.filter(there).cloned().collect();
         let honoured = open.clone();

@@ -153,8 +153,8 @@ impl<'a> GrantTable<'a> {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<bool, rusqlite::Error> + Send + 'static,
     ) -> Result<bool, VaultError> {
-        let bell = self.0.inbox_changes.clone();
-        let then = move |_: &bool| bell.send_modify(|changes| *changes += 1);
+        let inbox_changes = self.0.inbox_changes.clone();
+        let then = move |_: &bool| inbox_changes.send_modify(|changes| *changes += 1);
         let writer = &self.0.writer;
         writer.write(doing, Durability::Power, work, then).await
     }
@@ -226,7 +226,7 @@ mod tests {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let grants = vault.grants();
-        let bell = vault.changes().bell();
+        let inbox_changes = vault.changes().watch_inbox();
         let new = |until_ms| NewGrant {
             agent: "a".into(),
             tool: "container_restart".into(),
@@ -236,7 +236,7 @@ mod tests {
             until_ms,
         };
         let grant = grants.add(new(now_ms() + 3_600_000)).await.unwrap();
-        assert!(bell.has_changed().unwrap());
+        assert!(inbox_changes.has_changed().unwrap());
         assert!(grant.holds_at(grant.until_ms - 1) && !grant.holds_at(grant.until_ms));
         let over = grants.add(new(now_ms())).await.unwrap();
         assert_eq!(grants.holding().unwrap(), std::slice::from_ref(&grant));

@@ -171,10 +171,10 @@ impl<'a> OauthLinkTable<'a> {
             }
             Ok(link.is_some())
         };
-        let bell = self.0.agent_changes.clone();
+        let agent_changes = self.0.agent_changes.clone();
         let then = move |ended: &bool| {
             if *ended {
-                bell.send_modify(|changes| *changes += 1);
+                agent_changes.send_modify(|changes| *changes += 1);
             }
         };
         let writer = &self.0.writer;
@@ -210,10 +210,10 @@ impl<'a> OauthLinkTable<'a> {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<ExchangeOutcome, rusqlite::Error> + Send + 'static,
     ) -> Result<ExchangeOutcome, VaultError> {
-        let bell = self.0.agent_changes.clone();
+        let agent_changes = self.0.agent_changes.clone();
         let then = move |exchanged: &ExchangeOutcome| {
             if *exchanged == ExchangeOutcome::Replayed {
-                bell.send_modify(|changes| *changes += 1);
+                agent_changes.send_modify(|changes| *changes += 1);
             }
         };
         let writer = &self.0.writer;
@@ -255,7 +255,7 @@ fn insert(connection: &Connection, new: &NewLink) -> Result<(), rusqlite::Error>
 }
 
 /// The columns of a link that an exchange needs.
-struct Found {
+struct FoundLink {
     id: i64,
     client: String,
     resource: String,
@@ -265,7 +265,7 @@ struct Found {
     over: bool,
 }
 
-impl Found {
+impl FoundLink {
     /// Returns the reason to refuse the exchange, if there is one.
     fn refuses(&self, client: &str, resource: Option<&str>) -> Option<ExchangeOutcome> {
         if self.over || self.client != client {
@@ -295,7 +295,7 @@ fn redeem(
         &query,
         params![brought.code_sha256, to_column(now)],
         |row| {
-            let found = Found {
+            let found = FoundLink {
                 id: row.get(0)?,
                 client: row.get(1)?,
                 resource: row.get(2)?,
@@ -340,7 +340,7 @@ fn renew(
          WHERE t.sha256 = ?1 AND t.kind = 'refresh'"
     );
     let found = connection.query_row(&query, params![brought.refresh, to_column(now)], |row| {
-        Ok(Found {
+        Ok(FoundLink {
             id: row.get(0)?,
             client: row.get(1)?,
             resource: row.get(2)?,
@@ -407,13 +407,13 @@ mod tests {
 
     const RESOURCE: &str = "https://box.lan/connect/mcp";
 
-    struct House {
+    struct LinksFixture {
         scratch: Scratch,
         vault: Vault,
         agent: Agent,
     }
 
-    async fn fixture() -> House {
+    async fn fixture() -> LinksFixture {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let agent = NewAgent {
@@ -425,7 +425,7 @@ mod tests {
             expires_ms: None,
         };
         let agent = vault.agents().add(agent).await.unwrap();
-        House {
+        LinksFixture {
             scratch,
             vault,
             agent,
@@ -457,7 +457,7 @@ mod tests {
         }
     }
 
-    impl House {
+    impl LinksFixture {
         async fn begin(&self, code: u8) {
             let link = NewLink {
                 agent: self.agent.token_sha256,
@@ -546,12 +546,12 @@ mod tests {
             .find([2; 32], "https://other/connect/mcp");
         assert_eq!(elsewhere.unwrap(), None);
         assert!(!fixture.has(3), "a refresh token lets nobody in");
-        let bell = fixture.vault.agents().changes();
+        let changes = fixture.vault.agents().changes();
         assert_eq!(
             fixture.redeem(code(9), tokens(4, 5)).await,
             ExchangeOutcome::Replayed
         );
-        assert!(bell.has_changed().unwrap(), "open streams hear of it");
+        assert!(changes.has_changed().unwrap(), "open streams hear of it");
         assert!(!fixture.has(2) && !fixture.has(4));
         assert!(!fixture.vault.oauth_links().is_open(link).unwrap());
         assert_eq!(

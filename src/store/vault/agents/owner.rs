@@ -77,7 +77,7 @@ impl<'a> OwnerTable<'a> {
     pub fn password(&self) -> Result<Option<StoredPassword>, VaultError> {
         self.0.read("read the owner's password", |connection| {
             let query = "SELECT salt, hash, memory_kib, passes, lanes FROM owner";
-            connection.query_row(query, [], stored).optional()
+            connection.query_row(query, [], read_password).optional()
         })
     }
 
@@ -153,9 +153,9 @@ impl<'a> OwnerTable<'a> {
         work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<T, VaultError> {
         let changes = self.0.agent_changes.clone();
-        let told = move |_: &T| changes.send_modify(|changes| *changes += 1);
+        let notify = move |_: &T| changes.send_modify(|changes| *changes += 1);
         let writer = &self.0.writer;
-        writer.write(doing, Durability::Power, work, told).await
+        writer.write(doing, Durability::Power, work, notify).await
     }
 
     /// Returns the key that exact arguments are sealed to. `None` until the owner sets a password with a version of
@@ -244,7 +244,7 @@ fn forget_guesses(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.execute(forgotten, []).map(drop)
 }
 
-fn stored(row: &Row<'_>) -> Result<StoredPassword, rusqlite::Error> {
+fn read_password(row: &Row<'_>) -> Result<StoredPassword, rusqlite::Error> {
     Ok(StoredPassword {
         salt: row.get("salt")?,
         hash: row.get("hash")?,

@@ -102,10 +102,10 @@ impl<'a> PairingTable<'a> {
         let id = format!("agent_{:016x}", u64::from_be_bytes(random_bytes()?));
         let work = move |connection: &Connection| redeem(connection, code_sha256, token_sha256, id);
         let count = self.0.agent_changes.clone();
-        let told = move |_: &PairingOutcome| count.send_modify(|changes| *changes += 1);
+        let notify = move |_: &PairingOutcome| count.send_modify(|changes| *changes += 1);
         let writer = &self.0.writer;
         writer
-            .write("redeem a pairing", Durability::Power, work, told)
+            .write("redeem a pairing", Durability::Power, work, notify)
             .await
     }
 }

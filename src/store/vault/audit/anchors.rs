@@ -148,7 +148,7 @@ mod tests {
     use gatewren_base::sys::Scratch;
 
     /// A vault with ten calls, and the head of its audit after each call, as the helper would have recorded it.
-    async fn anchored(scratch: &Scratch) -> (Vault, Anchors) {
+    async fn anchored_vault(scratch: &Scratch) -> (Vault, Anchors) {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let head = vault.audit().head_source();
         let mut anchors = Anchors::default();
@@ -188,7 +188,7 @@ mod tests {
         (vault, anchors)
     }
 
-    fn compared(scratch: &Scratch, anchors: &Anchors) -> AnchorComparison {
+    fn compare_anchors(scratch: &Scratch, anchors: &Anchors) -> AnchorComparison {
         let audit = AuditReader::open(&scratch.join("vault.db")).unwrap();
         assert!(
             matches!(audit.verify().unwrap(), ChainVerification::Intact { .. }),
@@ -228,7 +228,7 @@ mod tests {
         vault.audit().begin_run().await.unwrap();
         assert_eq!(head(), None);
         drop(vault);
-        let (vault, _) = anchored(&scratch).await;
+        let (vault, _) = anchored_vault(&scratch).await;
         let head = vault.audit().head_source();
         // The outcome of the last call did not wait for the disk.
         assert_eq!(head().unwrap().seq, 19);
@@ -237,25 +237,25 @@ mod tests {
     #[tokio::test]
     async fn an_audit_as_it_was_agrees_with_every_anchor() {
         let scratch = Scratch::new();
-        let (_vault, anchors) = anchored(&scratch).await;
+        let (_vault, anchors) = anchored_vault(&scratch).await;
         let expected = AnchorComparison {
             good: 10,
             trimmed: 0,
             first: None,
         };
-        assert_eq!(compared(&scratch, &anchors), expected);
+        assert_eq!(compare_anchors(&scratch, &anchors), expected);
     }
 
     #[tokio::test]
     async fn an_end_that_was_cut_off_is_found() {
         let scratch = Scratch::new();
-        let (vault, anchors) = anchored(&scratch).await;
+        let (vault, anchors) = anchored_vault(&scratch).await;
         drop(vault);
         without_triggers(&scratch.join("vault.db"), |other| {
             let cut = "DELETE FROM audit WHERE seq > 6; UPDATE sqlite_sequence SET seq = 6 WHERE name = 'audit'";
             other.execute_batch(cut).unwrap();
         });
-        let found = compared(&scratch, &anchors);
+        let found = compare_anchors(&scratch, &anchors);
         assert_eq!(found.good, 3);
         let expected = Discrepancy {
             seq: 7,
@@ -297,10 +297,10 @@ mod tests {
     #[tokio::test]
     async fn a_record_that_was_rewritten_with_good_hashes_is_found() {
         let scratch = Scratch::new();
-        let (vault, anchors) = anchored(&scratch).await;
+        let (vault, anchors) = anchored_vault(&scratch).await;
         drop(vault);
         without_triggers(&scratch.join("vault.db"), |other| rewrite(other, 5));
-        let found = compared(&scratch, &anchors);
+        let found = compare_anchors(&scratch, &anchors);
         assert_eq!(found.good, 2);
         let expected = Discrepancy {
             seq: 5,
@@ -313,13 +313,13 @@ mod tests {
     #[tokio::test]
     async fn rows_that_were_trimmed_are_not_taken_for_cut_ones() {
         let scratch = Scratch::new();
-        let (vault, anchors) = anchored(&scratch).await;
+        let (vault, anchors) = anchored_vault(&scratch).await;
         let retention = super::super::trim::AuditRetention {
             age: std::time::Duration::from_hours(1),
             rows: 6,
         };
         assert_eq!(vault.audit().trim(retention).await.unwrap().rows, 14);
-        let found = compared(&scratch, &anchors);
+        let found = compare_anchors(&scratch, &anchors);
         let expected = AnchorComparison {
             good: 3,
             trimmed: 7,

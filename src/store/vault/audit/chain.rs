@@ -151,7 +151,7 @@ pub(in crate::vault) fn start(
 }
 
 /// Checks that the audit records the checkpoint in a row too: anyone who has read the key could forge the seal.
-pub(in crate::vault) fn told(
+pub(in crate::vault) fn check_checkpoint_row(
     connection: &Connection,
     start: &ChainStart,
 ) -> Result<Result<(), Broken>, rusqlite::Error> {
@@ -180,7 +180,7 @@ pub(in crate::vault) fn verify(
     if highest(&transaction)? > last {
         return Ok(broken(last + 1, ChainFault::Missing));
     }
-    if let Err((seq, fault)) = told(&transaction, &start)? {
+    if let Err((seq, fault)) = check_checkpoint_row(&transaction, &start)? {
         return Ok(broken(seq, fault));
     }
     if let Some(seq) = unsealed_row(&transaction)? {
@@ -233,9 +233,13 @@ pub(in crate::vault) fn walk(
 }
 
 /// The row's hash if the row is the expected one; otherwise the row number and the fault.
-type Checked = Result<[u8; 32], Broken>;
+type CheckedHash = Result<[u8; 32], Broken>;
 
-fn fault(row: &Row<'_>, expected: i64, previous: &[u8; 32]) -> Result<Checked, rusqlite::Error> {
+fn fault(
+    row: &Row<'_>,
+    expected: i64,
+    previous: &[u8; 32],
+) -> Result<CheckedHash, rusqlite::Error> {
     let seq: i64 = row.get("seq")?;
     if seq != expected {
         // A trimmed row that was put back is treated like a row after a gap.
@@ -247,7 +251,7 @@ fn fault(row: &Row<'_>, expected: i64, previous: &[u8; 32]) -> Result<Checked, r
     let format: i64 = row.get("format")?;
     let sha256: [u8; 32] = row.get("sha256")?;
     let follows: [u8; 32] = row.get("previous_sha256")?;
-    let covered = covered(format, &values);
+    let covered = covered_values(format, &values);
     if covered
         .is_none_or(|covered| hash(format, &follows, covered.iter().map(ValueRef::from)) != sha256)
     {
@@ -260,7 +264,7 @@ fn fault(row: &Row<'_>, expected: i64, previous: &[u8; 32]) -> Result<Checked, r
 }
 
 /// Returns the values that the hash covers, if the format is known and the other values are null.
-fn covered(format: i64, values: &[Value]) -> Option<&[Value]> {
+fn covered_values(format: i64, values: &[Value]) -> Option<&[Value]> {
     let (covered, rest) = values.split_at_checked(hashed(format)?)?;
     rest.iter()
         .all(|value| *value == Value::Null)

@@ -34,7 +34,7 @@ impl ChainTail {
     }
 
     /// Records that a row was written.
-    pub(in crate::vault) fn grew(&self, seq: i64, sha256: [u8; 32]) {
+    pub(in crate::vault) fn append(&self, seq: i64, sha256: [u8; 32]) {
         *lock(&self.end) = Some((seq + 1, sha256));
     }
 

@@ -104,11 +104,11 @@ pub(in crate::vault) fn is_told(
     connection: &Connection,
     checkpoint: &Checkpoint,
 ) -> rusqlite::Result<bool> {
-    let told = "SELECT count(*) FROM audit
+    let query = "SELECT count(*) FROM audit
         WHERE call = ?1 AND kind = 'intent' AND tool = ?2 AND arguments = ?3";
     let arguments = checkpoint.arguments().to_string();
     connection
-        .prepare(told)?
+        .prepare(query)?
         .query_row((&checkpoint.call, TOOL, arguments), |row| {
             row.get::<_, i64>(0)
         })

@@ -49,10 +49,10 @@ pub(in crate::vault) const UNHASHED: [&str; 3] = ["format", "previous_sha256", "
 
 /// Returns whether the vault's schema version has this column.
 pub(in crate::vault) fn has(connection: &Connection, column: &str) -> rusqlite::Result<bool> {
-    known(connection).map(|known| known.contains(column))
+    existing_columns(connection).map(|known| known.contains(column))
 }
 
-fn known(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
+fn existing_columns(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     let mut statement = connection.prepare("SELECT name FROM pragma_table_info('audit')")?;
     let known = statement.query_map([], |row| row.get(0))?;
     known.collect()
@@ -60,7 +60,7 @@ fn known(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
 
 /// Returns the column list for a SELECT. It also works for a vault whose schema has fewer columns.
 pub(in crate::vault) fn all(connection: &Connection) -> rusqlite::Result<String> {
-    let known = known(connection)?;
+    let known = existing_columns(connection)?;
     let columns = HASHED.iter().chain(&UNHASHED).map(|name| match *name {
         name if known.contains(name) => name.to_owned(),
         "format" => "1 AS format".to_owned(),

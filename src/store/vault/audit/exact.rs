@@ -148,7 +148,7 @@ pub(in crate::vault) fn keep(
     if !key.is_whole() {
         return Err(refused(SealError::Key));
     }
-    let bound = bound(call, &unsealed.sha256);
+    let bound = associated_data(call, &unsealed.sha256);
     let text = sealing::seal(&key.public, INFO, &bound, unsealed.text.as_bytes());
     let text = text.map_err(refused)?;
     let insert =
@@ -159,7 +159,7 @@ pub(in crate::vault) fn keep(
 }
 
 /// Returns the associated data of a sealed text: the hash that the opened text must have, and the call.
-fn bound(call: &str, sha256: &[u8; 32]) -> Vec<u8> {
+fn associated_data(call: &str, sha256: &[u8; 32]) -> Vec<u8> {
     [sha256, call.as_bytes()].concat()
 }
 
@@ -230,7 +230,7 @@ impl SealedArguments {
     /// [`ExactError::NotOpened`] if the text belongs to another call, was altered, or does not match the hash in
     /// the audit's row.
     pub fn open(&self, key: &OpeningKey) -> Result<String, ExactError> {
-        let opened = key.open(INFO, &bound(&self.call, &self.sha256), &self.text);
+        let opened = key.open(INFO, &associated_data(&self.call, &self.sha256), &self.text);
         let opened = opened.ok_or(ExactError::NotOpened)?;
         if digest(&SHA256, &opened).as_ref() != self.sha256 {
             return Err(ExactError::NotOpened);
@@ -461,7 +461,7 @@ mod tests {
             private
         }
 
-        async fn tried(&self, arguments: &Value) -> Result<String, VaultError> {
+        async fn try_call(&self, arguments: &Value) -> Result<String, VaultError> {
             let entry = AuditEntry {
                 agent: "agent_1",
                 token: None,
@@ -494,19 +494,19 @@ mod tests {
         }
 
         async fn call(&self, arguments: &Value) -> String {
-            self.tried(arguments).await.unwrap()
+            self.try_call(arguments).await.unwrap()
         }
 
         fn reader(&self) -> AuditReader {
             AuditReader::open(&self.file()).unwrap()
         }
 
-        fn shown(&self, call: &str) -> AuditCall {
+        fn find_call(&self, call: &str) -> AuditCall {
             self.reader().call(call).unwrap().unwrap()
         }
 
-        fn opened(&self, call: &str, key: &OpeningKey) -> Result<String, ExactError> {
-            let found = self.reader().sealed_arguments(&self.shown(call));
+        fn open_arguments(&self, call: &str, key: &OpeningKey) -> Result<String, ExactError> {
+            let found = self.reader().sealed_arguments(&self.find_call(call));
             found.unwrap().unwrap()?.open(key)
         }
 
@@ -532,12 +532,15 @@ mod tests {
         let our = TestVault::new();
         let key = our.new_key().await;
         let call = our.call(&payload()).await;
-        let shown = our.shown(&call);
+        let shown = our.find_call(&call);
         assert!(shown.arguments.unwrap().contains("[redacted]"));
         assert!(matches!(shown.exact, ExactArguments::Sealed(_)));
-        assert_eq!(our.opened(&call, &key).unwrap(), payload().to_string());
+        assert_eq!(
+            our.open_arguments(&call, &key).unwrap(),
+            payload().to_string()
+        );
         let harmless = our.call(&json!({ "command": "uptime" })).await;
-        assert_eq!(our.shown(&harmless).exact, ExactArguments::Shown);
+        assert_eq!(our.find_call(&harmless).exact, ExactArguments::Shown);
         let rows = our.reader().verify().unwrap();
         assert_eq!(
             rows,
@@ -559,11 +562,11 @@ mod tests {
         let key = our.new_key().await;
         let long = json!({ "command": "x".repeat(10_000) });
         let call = our.call(&long).await;
-        assert_eq!(our.opened(&call, &key).unwrap(), long.to_string());
+        assert_eq!(our.open_arguments(&call, &key).unwrap(), long.to_string());
         let call = our
             .call(&json!({ "command": "x".repeat(MAX_EXACT_BYTES) }))
             .await;
-        assert_eq!(our.shown(&call).exact.to_string(), "none (too large)");
+        assert_eq!(our.find_call(&call).exact.to_string(), "none (too large)");
     }
 
     #[tokio::test]
@@ -576,14 +579,17 @@ mod tests {
             .execute_batch(&full)
             .unwrap();
         let call = our.call(&payload()).await;
-        assert_eq!(our.shown(&call).exact.to_string(), "none (no room)");
+        assert_eq!(our.find_call(&call).exact.to_string(), "none (no room)");
     }
 
     #[tokio::test]
     async fn without_a_key_the_row_says_so() {
         let our = TestVault::new();
         let call = our.call(&payload()).await;
-        assert_eq!(our.shown(&call).exact.to_string(), "none (no owner key)");
+        assert_eq!(
+            our.find_call(&call).exact.to_string(),
+            "none (no owner key)"
+        );
         // A row that was written with a key cannot be changed to claim that there was none.
         our.new_key().await;
         our.call(&payload()).await;
@@ -608,7 +614,7 @@ mod tests {
              UPDATE audit_exact SET call = '{harmful}' WHERE call = '{harmless}';
              UPDATE audit_exact SET call = '{harmless}' WHERE call = 'x'"
         ));
-        assert_eq!(our.opened(&harmful, &key), Err(ExactError::Altered));
+        assert_eq!(our.open_arguments(&harmful, &key), Err(ExactError::Altered));
         assert_eq!(our.reader().verify().unwrap(), broken(1));
         // Also if the row itself was changed to match.
         let other = Connection::open(our.file()).unwrap();
@@ -643,7 +649,7 @@ mod tests {
             our.call(&json!({})).await;
             let call = our.call(&payload()).await;
             our.sql(sql);
-            assert_eq!(our.opened(&call, &key), Err(expected), "{sql}");
+            assert_eq!(our.open_arguments(&call, &key), Err(expected), "{sql}");
             assert_eq!(our.reader().verify().unwrap(), broken(3), "{sql}");
         }
     }
@@ -705,9 +711,12 @@ mod tests {
         let expected = "1 sealed entries cannot be opened: their key ";
         assert!(words.starts_with(expected), "{words}");
         // An owner who remembers the old password can still open the old arguments.
-        assert!(our.opened(&before, &first).is_ok());
-        assert_eq!(our.opened(&after, &first), Err(ExactError::NotOpened));
-        assert!(our.opened(&after, &second).is_ok());
+        assert!(our.open_arguments(&before, &first).is_ok());
+        assert_eq!(
+            our.open_arguments(&after, &first),
+            Err(ExactError::NotOpened)
+        );
+        assert!(our.open_arguments(&after, &second).is_ok());
         // A key that nothing was sealed to is deleted.
         our.new_key().await;
         our.new_key().await;
@@ -724,9 +733,9 @@ mod tests {
         let call = our.call(&payload()).await;
         let other = KeyPair::new().unwrap().public;
         our.sql(&format!("UPDATE owner_key SET public = x'{}'", hex(&other)));
-        let refused = our.tried(&payload()).await.unwrap_err().to_string();
+        let refused = our.try_call(&payload()).await.unwrap_err().to_string();
         assert!(refused.contains("public key in the vault"), "{refused}");
-        assert!(our.tried(&json!({ "command": "uptime" })).await.is_ok());
+        assert!(our.try_call(&json!({ "command": "uptime" })).await.is_ok());
         for sql in ["", "DELETE FROM owner_key"] {
             our.sql(sql);
             let password = our.vault.owner().password().unwrap().unwrap();
@@ -740,7 +749,7 @@ mod tests {
                 !standing.is_whole() && !standing.words().is_empty(),
                 "{standing:?}"
             );
-            let opened = our.opened(&call, &key);
+            let opened = our.open_arguments(&call, &key);
             assert!(matches!(opened, Err(ExactError::NoKey(_))), "{opened:?}");
         }
     }

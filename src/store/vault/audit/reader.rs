@@ -58,25 +58,25 @@ impl AuditReader {
 
     /// Verifies the checkpoint and each row, and returns the first row that was altered, moved or removed.
     pub fn verify(&self) -> Result<ChainVerification, VaultError> {
-        chain::verify(&self.connection).map_err(|cause| self.said(&cause))
+        chain::verify(&self.connection).map_err(|cause| self.read_error(&cause))
     }
 
     /// Compares the rows with those that the helper has recorded. [`AuditReader::verify`] checks that the rows are
     /// consistent with each other. This check also finds a chain that was rewritten as a whole, and an end that was
     /// cut off.
     pub fn compare(&self, anchors: &Anchors) -> Result<AnchorComparison, VaultError> {
-        anchors::compare(&self.connection, anchors).map_err(|cause| self.said(&cause))
+        anchors::compare(&self.connection, anchors).map_err(|cause| self.read_error(&cause))
     }
 
     /// Returns the matching calls, newest first.
     pub fn calls(&self, wanted: &CallFilter) -> Result<Vec<AuditCall>, VaultError> {
-        call::list(&self.connection, wanted).map_err(|cause| self.said(&cause))
+        call::list(&self.connection, wanted).map_err(|cause| self.read_error(&cause))
     }
 
     /// Returns the call with this call id, this request reference, or a row of this number. If several match,
     /// returns the newest.
     pub fn call(&self, name: &str) -> Result<Option<AuditCall>, VaultError> {
-        call::find(&self.connection, name).map_err(|cause| self.said(&cause))
+        call::find(&self.connection, name).map_err(|cause| self.read_error(&cause))
     }
 
     /// Returns the sealed exact arguments of a call. Returns `None` if its row shows them, or if they were not
@@ -93,17 +93,17 @@ impl AuditReader {
             .connection
             .query_row(row, [call.seq], |row| row.get(0))
             .and_then(|sha256| exact::find(&self.connection, &call.call, sha256, expected));
-        found.map(Some).map_err(|cause| self.said(&cause))
+        found.map(Some).map_err(|cause| self.read_error(&cause))
     }
 
     /// Returns how many calls have sealed arguments, and whether the keys are present.
     pub fn exact_standing(&self) -> Result<SealedArgumentsCount, VaultError> {
-        exact::standing(&self.connection).map_err(|cause| self.said(&cause))
+        exact::standing(&self.connection).map_err(|cause| self.read_error(&cause))
     }
 
     /// Returns the key that seals the server's writes to the state; `None` before a server has made one.
     pub fn state_author_key(&self) -> Result<Option<SecretKey>, VaultError> {
-        keys::find(&self.connection, STATE_AUTHOR_KEY).map_err(|cause| self.said(&cause))
+        keys::find(&self.connection, STATE_AUTHOR_KEY).map_err(|cause| self.read_error(&cause))
     }
 
     /// Returns the last row before the start of the newest run of the server. A call up to this row that has no
@@ -114,7 +114,7 @@ impl AuditReader {
             .connection
             .query_row(note, [RUN_AFTER], |row| row.get(0))
             .optional();
-        let noted = noted.map_err(|cause| self.said(&cause))?;
+        let noted = noted.map_err(|cause| self.read_error(&cause))?;
         Ok(noted.and_then(|text| text.parse().ok()).unwrap_or(0))
     }
 
@@ -125,19 +125,19 @@ impl AuditReader {
         after: Option<i64>,
         mut take: impl FnMut(AuditLine) -> ControlFlow<()>,
     ) -> Result<(), VaultError> {
-        let said = |cause| self.said(&cause);
+        let to_error = |cause| self.read_error(&cause);
         // One transaction, so that the header matches the rows.
-        let transaction = self.connection.unchecked_transaction().map_err(said)?;
-        let beginning = beginning(&transaction, after).map_err(said)?;
+        let transaction = self.connection.unchecked_transaction().map_err(to_error)?;
+        let beginning = export_header(&transaction, after).map_err(to_error)?;
         let beginning = beginning.ok_or(VaultError::NoSuchRow(after.unwrap_or_default()))?;
         let after = beginning.after;
         if take(AuditLine::Beginning(beginning)).is_continue() {
-            each(&transaction, after, take).map_err(said)?;
+            each(&transaction, after, take).map_err(to_error)?;
         }
         Ok(())
     }
 
-    fn said(&self, cause: &rusqlite::Error) -> VaultError {
+    fn read_error(&self, cause: &rusqlite::Error) -> VaultError {
         VaultError::from_sqlite(&self.path, "read the audit", cause)
     }
 }
@@ -164,7 +164,7 @@ fn each(
 }
 
 /// Returns the position that the rows after `after` continue from; `None` if that row does not exist.
-fn beginning(
+fn export_header(
     connection: &Connection,
     after: Option<i64>,
 ) -> rusqlite::Result<Option<AuditExportHeader>> {

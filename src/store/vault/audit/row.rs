@@ -22,7 +22,7 @@ pub(in crate::vault) struct UnnumberedRow {
     kind: &'static str,
     call: AuditId,
     outcome: Option<&'static str>,
-    texts: Texts,
+    texts: RowTexts,
     arguments_sha256: Option<[u8; 32]>,
     duration_ms: Option<i64>,
     revision: Option<i64>,
@@ -51,12 +51,12 @@ enum Column {
 
 /// The texts of a row in a single allocation. The first row of a call has up to thirteen.
 #[derive(Default)]
-struct Texts {
+struct RowTexts {
     all: String,
     places: [Option<(u32, u32)>; Column::Change as usize + 1],
 }
 
-impl Texts {
+impl RowTexts {
     fn put(&mut self, column: Column, text: &str) {
         let begin = self.all.len();
         self.all.push_str(text);
@@ -77,11 +77,11 @@ impl Texts {
 impl UnnumberedRow {
     /// Makes the intent row of a call.
     pub(in crate::vault) fn of_intent(id: &AuditId, entry: &AuditEntry<'_>) -> Self {
-        let Kept {
+        let KeptArguments {
             shown: arguments,
             sha256,
             unsealed,
-        } = kept(entry.arguments);
+        } = kept_arguments(entry.arguments);
         let target = entry.target.map(redact_text);
         let texts = [
             (Column::Agent, Some(entry.agent)),
@@ -103,7 +103,7 @@ impl UnnumberedRow {
             kind: "intent",
             call: id.clone(),
             outcome: None,
-            texts: Self::together(&texts),
+            texts: Self::join_texts(&texts),
             arguments_sha256: Some(sha256),
             duration_ms: None,
             revision: None,
@@ -119,7 +119,7 @@ impl UnnumberedRow {
             kind: "outcome",
             call: id.clone(),
             outcome: Some(outcome.outcome),
-            texts: Texts::default(),
+            texts: RowTexts::default(),
             arguments_sha256: None,
             duration_ms: Some(to_column(outcome.duration_ms)),
             revision: outcome.revision.map(to_column),
@@ -128,11 +128,11 @@ impl UnnumberedRow {
         }
     }
 
-    fn together(texts: &[(Column, Option<&str>)]) -> Texts {
+    fn join_texts(texts: &[(Column, Option<&str>)]) -> RowTexts {
         let bytes = texts.iter().map(|(_, text)| text.map_or(0, str::len)).sum();
-        let mut together = Texts {
+        let mut together = RowTexts {
             all: String::with_capacity(bytes),
-            ..Texts::default()
+            ..RowTexts::default()
         };
         for (column, text) in texts {
             if let Some(text) = text {
@@ -176,7 +176,7 @@ impl UnnumberedRow {
 }
 
 /// The arguments of a call as stored in the audit.
-struct Kept {
+struct KeptArguments {
     /// The arguments without secrets, as text.
     shown: Cow<'static, str>,
     /// The hash of the exact arguments.
@@ -185,7 +185,7 @@ struct Kept {
     unsealed: Option<Box<UnsealedArguments>>,
 }
 
-fn kept(arguments: &Value) -> Kept {
+fn kept_arguments(arguments: &Value) -> KeptArguments {
     let none = arguments.as_object().is_some_and(Map::is_empty);
     let came = if none {
         Cow::Borrowed("{}")
@@ -205,7 +205,7 @@ fn kept(arguments: &Value) -> Kept {
             sha256,
         })
     });
-    Kept {
+    KeptArguments {
         shown,
         sha256,
         unsealed,
@@ -261,6 +261,6 @@ fn insert(
     connection
         .prepare_cached(INSERT)?
         .execute(params_from_iter(values))?;
-    tail.grew(seq, sha256);
+    tail.append(seq, sha256);
     Ok(())
 }

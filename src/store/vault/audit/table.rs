@@ -188,13 +188,13 @@ mod tests {
     async fn after(sql: &str) -> ChainVerification {
         let scratch = Scratch::new();
         let (vault, other) = six_rows(&scratch).await;
-        assert_eq!(vault.audit().verify().unwrap(), intact(6));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(6));
         other.execute_batch(UNLOCK).unwrap();
         other.execute_batch(sql).unwrap();
         vault.audit().verify().unwrap()
     }
 
-    fn intact(rows: u64) -> ChainVerification {
+    fn intact_chain(rows: u64) -> ChainVerification {
         ChainVerification::Intact { rows, trimmed: 0 }
     }
 
@@ -386,7 +386,7 @@ mod tests {
         let id = vault.audit().intent(entry(&arguments), promise).await;
         vault.audit().outcome(&id.unwrap(), ok()).unwrap();
         vault.probe().await.unwrap();
-        assert_eq!(vault.audit().verify().unwrap(), intact(4));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(4));
         let other = Connection::open(&path).unwrap();
         other.execute_batch(UNLOCK).unwrap();
         for sql in [
@@ -415,7 +415,7 @@ mod tests {
             .await
             .unwrap();
         let chain = vault.audit().verify().unwrap();
-        assert_eq!(chain, intact(7));
+        assert_eq!(chain, intact_chain(7));
     }
 
     #[tokio::test]
@@ -443,7 +443,7 @@ mod tests {
             call.await.unwrap();
         }
         vault.probe().await.unwrap();
-        assert_eq!(vault.audit().verify().unwrap(), intact(400));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(400));
     }
 
     #[tokio::test]
@@ -458,7 +458,7 @@ mod tests {
             vault.audit().outcome(&id.unwrap(), ok()).unwrap();
             vault.probe().await.unwrap();
         }
-        assert_eq!(ours.audit().verify().unwrap(), intact(12));
+        assert_eq!(ours.audit().verify().unwrap(), intact_chain(12));
     }
 
     /// Writes the outcomes of three calls in one group, in which `spoil` makes some writes fail.
@@ -491,12 +491,12 @@ mod tests {
     #[tokio::test]
     async fn a_row_that_is_refused_leaves_no_gap() {
         let (vault, _scratch) = in_one_group("SELECT 1").await;
-        assert_eq!(vault.audit().verify().unwrap(), intact(3));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(3));
     }
 
     #[tokio::test]
     async fn a_group_that_is_undone_leaves_no_gap() {
         let (vault, _scratch) = in_one_group("ROLLBACK").await;
-        assert_eq!(vault.audit().verify().unwrap(), intact(1));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(1));
     }
 }

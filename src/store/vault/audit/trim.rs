@@ -103,10 +103,10 @@ impl Trim {
             Ok(start) => start,
             Err(broken) => return Ok(Err(broken)),
         };
-        if let Err(broken) = chain::told(connection, &start)? {
+        if let Err(broken) = chain::check_checkpoint_row(connection, &start)? {
             return Ok(Err(broken));
         }
-        let due = self.due(connection, start.trimmed, now)?;
+        let due = self.last_due_row(connection, start.trimmed, now)?;
         let long_ago = to_column(now).saturating_sub(start.at_ms) >= millis(LONG_AGO);
         let least = if long_ago {
             OWN_ROWS + 1
@@ -133,7 +133,7 @@ impl Trim {
             at_ms: to_column(now),
             call: self.call.to_string(),
         };
-        allowed(connection, || {
+        run_as_trim(connection, || {
             self.carry_out(connection, &checkpoint, begun)
         })?;
         Ok(Ok(TrimResult {
@@ -143,7 +143,12 @@ impl Trim {
     }
 
     /// Returns the number of the last row that need not be kept.
-    fn due(&self, connection: &Connection, trimmed: i64, now: u64) -> rusqlite::Result<i64> {
+    fn last_due_row(
+        &self,
+        connection: &Connection,
+        trimmed: i64,
+        now: u64,
+    ) -> rusqlite::Result<i64> {
         let oldest = to_column(now).saturating_sub(millis(self.retention.age));
         let highest: i64 =
             connection.query_row("SELECT coalesce(max(seq), 0) FROM audit", [], |row| {
@@ -167,7 +172,7 @@ impl Trim {
     ) -> rusqlite::Result<()> {
         checkpoint.write(connection, &self.key)?;
         let arguments = checkpoint.arguments();
-        let intent = UnnumberedRow::of_intent(&self.call, &said(&arguments));
+        let intent = UnnumberedRow::of_intent(&self.call, &trim_entry(&arguments));
         append(connection, &self.tail, &intent)?;
         exact::trim(connection, checkpoint.through)?;
         let gone = connection.execute("DELETE FROM audit WHERE seq <= ?1", [checkpoint.through])?;
@@ -187,7 +192,7 @@ impl Trim {
 }
 
 /// Returns the audit entry of the trim.
-fn said(arguments: &serde_json::Value) -> AuditEntry<'_> {
+fn trim_entry(arguments: &serde_json::Value) -> AuditEntry<'_> {
     AuditEntry {
         agent: "gatewren",
         token: None,
@@ -235,7 +240,7 @@ fn last_quiet(
 }
 
 /// Runs `work` with the permission that the triggers require.
-fn allowed(
+fn run_as_trim(
     connection: &Connection,
     work: impl FnOnce() -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
@@ -270,7 +275,7 @@ mod tests {
         let arguments = json!({ "n": n });
         let entry = AuditEntry {
             tool: "container_start",
-            ..said(&arguments)
+            ..trim_entry(&arguments)
         };
         let promise = AuditDurability::Committed;
         vault.audit().intent(entry, promise).await.unwrap()
@@ -295,7 +300,7 @@ mod tests {
         }
     }
 
-    fn intact(rows: u64, trimmed: u64) -> ChainVerification {
+    fn intact_chain(rows: u64, trimmed: u64) -> ChainVerification {
         ChainVerification::Intact { rows, trimmed }
     }
 
@@ -304,7 +309,7 @@ mod tests {
     }
 
     /// Two kept calls after three trimmed ones, and a second connection without the triggers that guard them.
-    async fn trimmed(scratch: &Scratch) -> (Vault, Connection) {
+    async fn trimmed_vault(scratch: &Scratch) -> (Vault, Connection) {
         let path = scratch.join("vault.db");
         let vault = Vault::open(&path).unwrap();
         calls(&vault, 5).await;
@@ -318,7 +323,7 @@ mod tests {
             more: false,
         };
         assert_eq!(trimmed, expected);
-        assert_eq!(vault.audit().verify().unwrap(), intact(6, 6));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(6, 6));
         let other = Connection::open(path).unwrap();
         let triggers = "SELECT group_concat('DROP TRIGGER ' || name, ';') FROM sqlite_schema
                         WHERE type = 'trigger' AND name LIKE 'audit%'";
@@ -328,7 +333,7 @@ mod tests {
     }
 
     /// Adds enough rows for a trim.
-    async fn enough(vault: &Vault) {
+    async fn add_enough_rows(vault: &Vault) {
         for _ in 0..WORTHWHILE_ROWS {
             let outcome = UnnumberedRow::of_outcome(&AuditId::new(vault.shared.ids.next()), ENDED);
             let tail = Arc::clone(&vault.shared.trail.tail);
@@ -340,7 +345,7 @@ mod tests {
 
     async fn after(sql: &str) -> ChainVerification {
         let scratch = Scratch::new();
-        let (vault, other) = trimmed(&scratch).await;
+        let (vault, other) = trimmed_vault(&scratch).await;
         other.execute_batch(sql).unwrap();
         vault.audit().verify().unwrap()
     }
@@ -348,12 +353,12 @@ mod tests {
     #[tokio::test]
     async fn what_is_kept_follows_on_what_was_trimmed() {
         let scratch = Scratch::new();
-        let (vault, _) = trimmed(&scratch).await;
+        let (vault, _) = trimmed_vault(&scratch).await;
         calls(&vault, 1).await;
         drop(vault);
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         calls(&vault, 1).await;
-        assert_eq!(vault.audit().verify().unwrap(), intact(10, 6));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(10, 6));
         // A few more rows are not worth a checkpoint within `LONG_AGO`.
         let again = vault.audit().trim(NOTHING).await.unwrap();
         assert_eq!(again, TrimResult::default());
@@ -362,11 +367,11 @@ mod tests {
     #[tokio::test]
     async fn a_trimming_follows_on_the_one_before() {
         let scratch = Scratch::new();
-        let (vault, _) = trimmed(&scratch).await;
-        enough(&vault).await;
+        let (vault, _) = trimmed_vault(&scratch).await;
+        add_enough_rows(&vault).await;
         let trimmed = vault.audit().trim(NOTHING).await.unwrap();
         assert_eq!(trimmed.rows, 1006);
-        assert_eq!(vault.audit().verify().unwrap(), intact(2, 1012));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(2, 1012));
     }
 
     #[tokio::test]
@@ -383,14 +388,14 @@ mod tests {
         // Three of the seven rows may be removed, but the first belongs to a call that has not ended.
         assert_eq!(vault.audit().trim(halved).await.unwrap().rows, 0);
         calls(&vault, 1).await;
-        assert_eq!(vault.audit().verify().unwrap(), intact(9, 0));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(9, 0));
         drop(vault);
         // The next run knows that the call never gets an outcome.
         let vault = Vault::open(&path).unwrap();
         vault.audit().begin_run().await.unwrap();
         let trimmed = vault.audit().trim(halved).await.unwrap();
         assert_eq!(trimmed.rows, 5);
-        assert_eq!(vault.audit().verify().unwrap(), intact(6, 5));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(6, 5));
     }
 
     #[tokio::test]
@@ -430,7 +435,7 @@ mod tests {
     #[tokio::test]
     async fn a_checkpoint_sealed_by_somebody_who_has_the_key_is_told_nowhere() {
         let scratch = Scratch::new();
-        let (vault, other) = trimmed(&scratch).await;
+        let (vault, other) = trimmed_vault(&scratch).await;
         let row = "SELECT previous_sha256 FROM audit WHERE seq = 9";
         let forged = Checkpoint {
             through: 8,
@@ -458,8 +463,8 @@ mod tests {
             ("DELETE FROM audit_checkpoint", 1),
         ] {
             let scratch = Scratch::new();
-            let (vault, other) = trimmed(&scratch).await;
-            enough(&vault).await;
+            let (vault, other) = trimmed_vault(&scratch).await;
+            add_enough_rows(&vault).await;
             other.execute_batch(sql).unwrap();
             let rows = |connection: &Connection| -> i64 {
                 let count = "SELECT count(*) FROM audit";
@@ -532,12 +537,12 @@ mod tests {
             // Not even the writing thread can do it outside of a trim.
             let work = move |connection: &Connection| connection.execute_batch(sql);
             let writer = &vault.shared.writer;
-            let said = writer
+            let written = writer
                 .write("try", Durability::Process, work, |()| ())
                 .await;
-            refused(&said.unwrap_err().to_string());
+            refused(&written.unwrap_err().to_string());
         }
-        assert_eq!(vault.audit().verify().unwrap(), intact(4, 10));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(4, 10));
     }
 
     #[tokio::test]
@@ -552,10 +557,10 @@ mod tests {
         other.execute_batch(full).unwrap();
         let error = vault.audit().trim(NOTHING).await.unwrap_err().to_string();
         assert!(error.contains("the disk is full"), "{error}");
-        assert_eq!(vault.audit().verify().unwrap(), intact(10, 0));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(10, 0));
         calls(&vault, 1).await;
         other.execute_batch("DROP TRIGGER full").unwrap();
         assert_eq!(vault.audit().trim(NOTHING).await.unwrap().rows, 12);
-        assert_eq!(vault.audit().verify().unwrap(), intact(2, 12));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(2, 12));
     }
 }

@@ -50,7 +50,7 @@ pub struct ChangeEnd {
 impl ChangeTable<'_> {
     /// Returns the approved changes, in the order of their approval.
     pub fn approved(&self) -> Result<Vec<Change>, VaultError> {
-        let mut approved = self.listed("status = 'approved'", None)?;
+        let mut approved = self.list_where("status = 'approved'", None)?;
         approved.sort_by_key(|change| change.serial);
         Ok(approved)
     }

@@ -141,7 +141,7 @@ impl ChangeTable<'_> {
             let now = to_column(now_ms());
             let row = params![id, now, seen, decision.by, decision.note];
             let done = connection.prepare_cached(&sql)?.execute(row)?;
-            ruling(connection, &id, done)
+            decision_outcome(connection, &id, done)
         };
         self.change("approve a change", work).await
     }
@@ -159,7 +159,7 @@ impl ChangeTable<'_> {
             let sql = format!("UPDATE change SET {NOTED}, {set} WHERE id = ?1 AND {guard}");
             let row = params![id, to_column(now_ms()), decision.by, decision.note];
             let done = connection.prepare_cached(&sql)?.execute(row)?;
-            ruling(connection, &id, done)
+            decision_outcome(connection, &id, done)
         };
         self.change("reject a change", work).await
     }
@@ -175,7 +175,7 @@ impl ChangeTable<'_> {
             let row = params![id, to_column(now_ms()), agent];
             let done = connection.prepare_cached(&sql)?.execute(row)?;
             match find(connection, &id)? {
-                Some(change) if change.agent == agent => ruling(connection, &id, done),
+                Some(change) if change.agent == agent => decision_outcome(connection, &id, done),
                 _ => Ok(DecisionOutcome::Absent),
             }
         };
@@ -216,21 +216,21 @@ impl ChangeTable<'_> {
 
     /// Returns all changes, or only the open ones, without their results, newest first.
     pub fn list(&self, only_open: bool) -> Result<Vec<Change>, VaultError> {
-        self.listed(if only_open { OPEN } else { "TRUE" }, None)
+        self.list_where(if only_open { OPEN } else { "TRUE" }, None)
     }
 
     /// Returns an agent's changes, or only the open ones, without their results, newest first.
     pub fn list_of(&self, agent: &str, only_open: bool) -> Result<Vec<Change>, VaultError> {
-        self.listed(if only_open { OPEN } else { "TRUE" }, Some(agent))
+        self.list_where(if only_open { OPEN } else { "TRUE" }, Some(agent))
     }
 
     /// Returns a counter that changes whenever a change or a grant may have changed. Changes by another process are
     /// noticed within a second. The counter changes only after the commit.
-    pub fn bell(&self) -> watch::Receiver<u64> {
+    pub fn watch_inbox(&self) -> watch::Receiver<u64> {
         self.0.inbox_changes.subscribe()
     }
 
-    pub(in crate::vault) fn listed(
+    pub(in crate::vault) fn list_where(
         &self,
         which: &str,
         agent: Option<&str>,
@@ -253,8 +253,8 @@ impl ChangeTable<'_> {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<T, VaultError> {
-        let bell = self.0.inbox_changes.clone();
-        let then = move |_: &T| bell.send_modify(|changes| *changes += 1);
+        let inbox_changes = self.0.inbox_changes.clone();
+        let then = move |_: &T| inbox_changes.send_modify(|changes| *changes += 1);
         let writer = &self.0.writer;
         writer.write(doing, Durability::Power, work, then).await
     }
@@ -274,7 +274,7 @@ pub(in crate::vault) fn find(
 }
 
 /// Interprets a guarded update that changed `done` rows.
-fn ruling(
+fn decision_outcome(
     connection: &Connection,
     id: &str,
     done: usize,
@@ -388,14 +388,14 @@ mod tests {
         }
     }
 
-    async fn added(vault: &Vault, new: NewChange) -> Change {
+    async fn add_change(vault: &Vault, new: NewChange) -> Change {
         match vault.changes().add(new, ROOM).await.unwrap() {
             ProposalOutcome::New(change) => change,
             other => panic!("{other:?}"),
         }
     }
 
-    async fn approved(vault: &Vault, change: &Change) -> Change {
+    async fn approve_change(vault: &Vault, change: &Change) -> Change {
         let changes = vault.changes();
         match changes
             .approve(&change.id, change.binding(), by_owner())
@@ -410,7 +410,7 @@ mod tests {
         vault.changes().get(&change.id).unwrap().unwrap().status
     }
 
-    fn well() -> ChangeEnd {
+    fn successful_end() -> ChangeEnd {
         ChangeEnd {
             applied: true,
             words: None,
@@ -423,10 +423,10 @@ mod tests {
     async fn a_change_lives_from_its_proposal_to_its_end_and_no_step_is_taken_twice() {
         let (vault, _scratch) = vault();
         let changes = vault.changes();
-        let change = added(&vault, new("a", "x")).await;
+        let change = add_change(&vault, new("a", "x")).await;
         assert_eq!(change.status, ChangeStatus::Pending);
         assert!(changes.begin(&change.id).await.unwrap().is_none());
-        let decided = approved(&vault, &change).await;
+        let decided = approve_change(&vault, &change).await;
         assert_eq!(decided.decided_by.as_deref(), Some("local:root"));
         assert!(decided.serial > change.serial);
         let again = changes.approve(&change.id, decided.binding(), by_owner());
@@ -446,7 +446,7 @@ mod tests {
             late,
             Ok(DecisionOutcome::Past(ChangeStatus::Running))
         ));
-        changes.end(begun, well()).await.unwrap();
+        changes.end(begun, successful_end()).await.unwrap();
         let ended = changes.get(&change.id).unwrap().unwrap();
         assert_eq!(ended.status, ChangeStatus::Applied);
         assert_eq!(ended.note.as_deref(), Some("go on"));
@@ -457,7 +457,7 @@ mod tests {
     async fn an_agent_has_its_own_changes_alone() {
         let (vault, _scratch) = vault();
         let changes = vault.changes();
-        let change = added(&vault, new("a", "x")).await;
+        let change = add_change(&vault, new("a", "x")).await;
         assert!(changes.get_of("b", &change.id).unwrap().is_none());
         assert!(changes.list_of("b", false).unwrap().is_empty());
         let others = changes.withdraw("b", &change.id).await;
@@ -473,28 +473,28 @@ mod tests {
     async fn the_same_proposal_is_the_same_change_while_it_waits() {
         let (vault, _scratch) = vault();
         let changes = vault.changes();
-        let change = added(&vault, new("a", "x")).await;
+        let change = add_change(&vault, new("a", "x")).await;
         let same = changes.add(new("a", "x"), ROOM).await.unwrap();
         assert!(matches!(same, ProposalOutcome::Same(there) if there.id == change.id));
-        let other = added(&vault, new("b", "x")).await;
+        let other = add_change(&vault, new("b", "x")).await;
         assert_ne!(other.id, change.id);
         changes.reject(&change.id, by_owner()).await.unwrap();
-        assert_ne!(added(&vault, new("a", "x")).await.id, change.id);
+        assert_ne!(add_change(&vault, new("a", "x")).await.id, change.id);
     }
 
     #[tokio::test]
     async fn there_is_room_for_so_many_and_ends_make_room() {
         let (vault, _scratch) = vault();
         let changes = vault.changes();
-        let first = added(&vault, new("a", "1")).await;
-        added(&vault, new("a", "2")).await;
+        let first = add_change(&vault, new("a", "1")).await;
+        add_change(&vault, new("a", "2")).await;
         let full = changes.add(new("a", "3"), ROOM).await.unwrap();
         assert!(matches!(full, ProposalOutcome::NoRoom), "of one agent");
-        added(&vault, new("b", "1")).await;
+        add_change(&vault, new("b", "1")).await;
         let full = changes.add(new("c", "1"), ROOM).await.unwrap();
         assert!(matches!(full, ProposalOutcome::NoRoom), "of all");
         changes.withdraw("a", &first.id).await.unwrap();
-        added(&vault, new("c", "1")).await;
+        add_change(&vault, new("c", "1")).await;
     }
 
     #[tokio::test]
@@ -505,7 +505,7 @@ mod tests {
             expires_ms: now_ms(),
             ..new("a", "x")
         };
-        let change = added(&vault, over).await;
+        let change = add_change(&vault, over).await;
         let late = changes.approve(&change.id, change.binding(), by_owner());
         assert!(matches!(
             late.await,
@@ -513,7 +513,7 @@ mod tests {
         ));
         assert_eq!(changes.sweep().await.unwrap(), None);
         assert_eq!(status(&vault, &change), ChangeStatus::Expired);
-        let lasting = added(&vault, new("a", "y")).await;
+        let lasting = add_change(&vault, new("a", "y")).await;
         assert_eq!(changes.sweep().await.unwrap(), Some(lasting.expires_ms));
         assert_eq!(status(&vault, &lasting), ChangeStatus::Pending);
     }
@@ -528,7 +528,7 @@ mod tests {
             assert_eq!(other.execute(&sql, [&change.id]).unwrap(), 1);
         };
         let bad = "arguments = replace(arguments, 'jellyfin', 'postgres')";
-        let pending = added(&vault, new("a", "x")).await;
+        let pending = add_change(&vault, new("a", "x")).await;
         worked_on(bad, &pending);
         let ruling = changes.approve(&pending.id, pending.binding(), by_owner());
         assert!(
@@ -549,8 +549,8 @@ mod tests {
             "space = '*'",
             "revision = 99",
         ] {
-            let change = added(&vault, new("a", bad)).await;
-            approved(&vault, &change).await;
+            let change = add_change(&vault, new("a", bad)).await;
+            approve_change(&vault, &change).await;
             worked_on(bad, &change);
             assert!(changes.begin(&change.id).await.unwrap().is_none(), "{bad}");
             let refused = changes.get(&change.id).unwrap().unwrap();
@@ -567,8 +567,8 @@ mod tests {
     #[tokio::test]
     async fn what_ran_when_the_server_ended_is_unknown_and_never_begun_again() {
         let (vault, scratch) = vault();
-        let change = added(&vault, new("a", "x")).await;
-        approved(&vault, &change).await;
+        let change = add_change(&vault, new("a", "x")).await;
+        approve_change(&vault, &change).await;
         drop(vault.changes().begin(&change.id).await.unwrap().unwrap());
         drop(vault);
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
@@ -587,7 +587,7 @@ mod tests {
             let mut builder = tokio::runtime::Builder::new_current_thread();
             builder.build().unwrap()
         };
-        let change = runtime().block_on(added(&vault, new("a", "x")));
+        let change = runtime().block_on(add_change(&vault, new("a", "x")));
         let path = scratch.join("vault.db");
         let start = Barrier::new(8);
         let done: Vec<(bool, bool)> = std::thread::scope(|scope| {
@@ -613,11 +613,11 @@ mod tests {
     async fn the_bell_rings_for_other_processes_too() {
         let (ours, scratch) = vault();
         let theirs = Vault::open(&scratch.join("vault.db")).unwrap();
-        let change = added(&ours, new("a", "x")).await;
-        let mut bell = ours.changes().bell();
-        bell.mark_unchanged();
-        approved(&theirs, &change).await;
-        let rung = tokio::time::timeout(std::time::Duration::from_mins(2), bell.changed());
+        let change = add_change(&ours, new("a", "x")).await;
+        let mut inbox_changes = ours.changes().watch_inbox();
+        inbox_changes.mark_unchanged();
+        approve_change(&theirs, &change).await;
+        let rung = tokio::time::timeout(std::time::Duration::from_mins(2), inbox_changes.changed());
         rung.await.unwrap().unwrap();
         let mut found = ours.changes().approved().unwrap();
         assert_eq!(found.pop().map(|change| change.id), Some(change.id));
@@ -627,8 +627,8 @@ mod tests {
     async fn what_ended_long_ago_is_taken_away_and_numbers_go_on() {
         let (vault, scratch) = vault();
         let changes = vault.changes();
-        let old = added(&vault, new("a", "1")).await;
-        let newest = added(&vault, new("a", "2")).await;
+        let old = add_change(&vault, new("a", "1")).await;
+        let newest = add_change(&vault, new("a", "2")).await;
         for change in [&old, &newest] {
             changes.reject(&change.id, by_owner()).await.unwrap();
         }
@@ -641,16 +641,16 @@ mod tests {
             assert!(changes.get(&old.id).unwrap().is_none());
         }
         let newest = changes.get(&newest.id).unwrap().unwrap();
-        assert!(added(&vault, new("a", "3")).await.serial > newest.serial);
+        assert!(add_change(&vault, new("a", "3")).await.serial > newest.serial);
     }
 
     #[tokio::test]
     async fn so_many_ends_of_an_agent_are_kept_and_no_other_agent_pays_for_them() {
         let (vault, scratch) = vault();
         let changes = vault.changes();
-        let others = added(&vault, new("b", "x")).await;
+        let others = add_change(&vault, new("b", "x")).await;
         changes.withdraw("b", &others.id).await.unwrap();
-        let first = added(&vault, new("a", "x")).await;
+        let first = add_change(&vault, new("a", "x")).await;
         changes.withdraw("a", &first.id).await.unwrap();
         let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 256)
             INSERT INTO change SELECT 'x' || i, agent, space, tool, target, arguments, arguments_sha256,

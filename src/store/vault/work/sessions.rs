@@ -132,7 +132,7 @@ impl<'a> SessionTable<'a> {
                 )?;
                 for each in uses {
                     let heard = each.heard.map(to_column);
-                    update.execute((each.id, to_column(moment(each.idle)), heard))?;
+                    update.execute((each.id, to_column(time_before(each.idle)), heard))?;
                 }
                 Ok(())
             })
@@ -175,7 +175,7 @@ fn remove(connection: &Connection, id: &str) -> Result<(), rusqlite::Error> {
 }
 
 /// Returns the time `idle` ago, in milliseconds since 1970.
-fn moment(idle: Duration) -> u64 {
+fn time_before(idle: Duration) -> u64 {
     let idle = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
     now_ms().saturating_sub(idle)
 }

@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    fn completed() -> TaskEnd {
+    fn completed_end() -> TaskEnd {
         TaskEnd {
             status: "completed",
             payload: Some("{}".into()),
@@ -232,7 +232,11 @@ mod tests {
             ..task("goes on", "b")
         };
         assert!(vault.tasks().add(elsewhere, ROOM).await.unwrap());
-        vault.tasks().end("done".into(), completed()).await.unwrap();
+        vault
+            .tasks()
+            .end("done".into(), completed_end())
+            .await
+            .unwrap();
         drop(vault);
         let vault = Vault::open(&path).unwrap();
         assert_eq!(vault.tasks().end_abandoned(failed()).await.unwrap(), 2);
@@ -250,7 +254,11 @@ mod tests {
         let scratch = Scratch::new();
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         vault.tasks().add(task("t", "a"), ROOM).await.unwrap();
-        vault.tasks().end("t".into(), completed()).await.unwrap();
+        vault
+            .tasks()
+            .end("t".into(), completed_end())
+            .await
+            .unwrap();
         vault.tasks().end("t".into(), failed()).await.unwrap();
         assert_eq!(status(&vault, "a", "t").unwrap(), "completed");
         assert_eq!(status(&vault, "b", "t"), None);
