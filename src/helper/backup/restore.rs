@@ -253,9 +253,9 @@ async fn restore_directory(
 ) -> Result<OperationEnd, OperationRefusal> {
     let roots = context.helper.policy.now().host_file_writes.clone();
     let allowed = AllowedDirectories::new(context.helper, "host_file_writes", roots);
-    let destination = path.to_owned();
+    let place = path.to_owned();
     let found = context.run_blocking(move || {
-        let path = Path::new(&destination);
+        let path = Path::new(&place);
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(OperationRefusal::bad_command(
                 "the path does not name a directory",
@@ -272,8 +272,7 @@ async fn restore_directory(
         // From here on all paths go through the open descriptor: a rename cannot redirect the restored files.
         let to = parent.descriptor_path().join(name);
         if fs::symlink_metadata(&to).is_ok() {
-            let message =
-                format!("{destination} already exists; name a directory that does not exist");
+            let message = format!("{place} already exists; name a directory that does not exist");
             return Err(OperationRefusal::bad_command(message));
         }
         Ok((parent, to))

@@ -209,10 +209,7 @@ impl ProcessScope {
         } = self;
         // The reaper takes the closed pipe as the order to kill.
         drop(control);
-        let closed = ready
-            && timeout(REAPER_TIME, reports.wait_until_closed())
-                .await
-                .is_ok();
+        let closed = ready && timeout(REAPER_TIME, reports.wait_closed()).await.is_ok();
         let slow = match (closed, ready) {
             (true, _) => Slow::Ended,
             (_, true) => end_slow_reaper(&mut reports, &processes, cgroup.as_ref()).await,
@@ -240,9 +237,7 @@ impl ProcessScope {
             empty_rounds,
         };
         let patience = Instant::now() + REAPER_TIME;
-        let is_gone = timeout(GONE_TIME, rest.wait_until_gone(patience))
-            .await
-            .is_ok();
+        let is_gone = timeout(GONE_TIME, rest.wait_gone(patience)).await.is_ok();
         // The end of a container kills all its processes: those found then were dying, not survivors.
         let survivors = (finished || lost.is_some()).then(|| rest.processes.survivors());
         let torn_down = TeardownResult {
@@ -295,7 +290,7 @@ async fn end_slow_reaper(
     let deadline = Instant::now() + SLOW_REAPER_TIME;
     loop {
         processes.kill_commands().await;
-        if timeout(ROUND, reports.wait_until_closed()).await.is_ok() {
+        if timeout(ROUND, reports.wait_closed()).await.is_ok() {
             return Slow::Ended;
         }
         if cgroup.is_some_and(Cgroup::is_frozen) {
@@ -345,7 +340,7 @@ struct KilledProcesses {
 impl KilledProcesses {
     /// Waits until the child is reaped, no process of the call is alive, and the cgroup is empty and removed. Kills
     /// the cgroup again after `patience`.
-    async fn wait_until_gone(&self, patience: Instant) {
+    async fn wait_gone(&self, patience: Instant) {
         // An error means that the child was already reaped.
         let _ = self.child.wait().await;
         self.processes.kill_all(self.empty_rounds).await;
@@ -370,7 +365,7 @@ impl KilledProcesses {
     }
 
     async fn later(self) {
-        let _ = timeout(PATIENCE, self.wait_until_gone(Instant::now())).await;
+        let _ = timeout(PATIENCE, self.wait_gone(Instant::now())).await;
     }
 }
 

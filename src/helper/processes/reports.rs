@@ -46,7 +46,7 @@ impl ReaperReports {
 
     /// Waits until every process that could write here has closed the pipe: the reaper and the programs that led to
     /// it. Cancel safe: another call continues the wait.
-    pub async fn wait_until_closed(&mut self) {
+    pub async fn wait_closed(&mut self) {
         while let Some(report) = self.next().await {
             self.second_end |= matches!(report, ReaperReport::Ended(_));
         }
@@ -54,7 +54,7 @@ impl ReaperReports {
         while let Ok(1..) = self.pipe.read(&mut bytes).await {}
     }
 
-    /// Returns whether a report of an ending arrived while `wait_until_closed` waited.
+    /// Returns whether a report of an ending arrived while `wait_closed` waited.
     pub fn has_second_end(&self) -> bool {
         self.second_end
     }
