@@ -540,7 +540,7 @@ mod tests {
         let media = read.spaces.get_mut("media").unwrap();
         media.containers.push("arr-*".parse().unwrap());
         let (wider, ()) = tokio::join!(agents.wait_for_change(&who), async {
-            in_force.replace(read)
+            in_force.replace(read);
         });
         assert!(wider.as_ref().unwrap().reach().container("arr-sonarr"));
         let now = agents.identify(secret.expose(), None).unwrap();
