@@ -47,7 +47,7 @@ pub use host::{
 pub use job_piece::JobOutput;
 pub use job_status::{JobStatus, JobStatusList};
 pub use jobs::{Jobs, JobsView};
-pub use journal::{Boot, Journal, LogLine, LogMoment, LogPage, LogSearch, UptimeHistory};
+pub use journal::*;
 pub use long_work::{CallJob, JobObserver};
 pub use lxc::{
     ChangedContainers, ContainerDefinition, ContainerDetails, ContainerEvents, ContainerSnapshot,

@@ -4,11 +4,9 @@ mod boots;
 mod line;
 mod moment;
 mod reader;
-mod uptime;
 mod view;
 
-pub use boots::Boot;
+pub use boots::*;
 pub use line::LogLine;
 pub use moment::LogMoment;
-pub use uptime::UptimeHistory;
 pub use view::{Journal, LogPage, LogSearch};
