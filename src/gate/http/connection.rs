@@ -50,6 +50,9 @@ pub struct Timeouts {
 /// The timeout of an unauthenticated client for its handshake and for each head while there are many connections.
 const HURRIED: Duration = Duration::from_secs(2);
 
+/// The value of the header `Connection` that ends a connection.
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
 /// The maximum number of concurrent requests on one HTTP/2 connection; further ones wait.
 const HTTP2_STREAMS: u32 = 128;
 
@@ -165,15 +168,13 @@ impl HttpServer {
                 if chunked {
                     // The request may have declared a length as well, which hyper has dropped. The rest of the
                     // body, as a proxy saw it, must not be parsed as a request (RFC 9112, 6.1).
-                    let close = HeaderValue::from_static("close");
-                    response.headers_mut().insert(CONNECTION, close);
+                    response.headers_mut().insert(CONNECTION, CLOSE);
                 }
                 Ok::<_, Infallible>(response.map(|body| hands_over.answer(held, body)))
             }
         });
         let mut connection = hyper::server::conn::http1::Builder::new()
-            // Otherwise hyper would start a timer for each head.
-            .header_read_timeout(None)
+            .header_read_timeout(None) // Otherwise hyper would start a timer for each head.
             .max_headers(MAX_HEADERS)
             .max_buf_size(peer.head_bytes())
             .serve_connection(TakeoverIo::new(stream, ahead, &handover), service);
