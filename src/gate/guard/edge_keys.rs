@@ -86,7 +86,7 @@ impl EdgeKeys {
 async fn fetch_keys(place: &KeyLocation) -> Result<KeySet, String> {
     match place {
         KeyLocation::Url(url) => {
-            let servers = AllowedServers::HttpsOrThisBox;
+            let servers = AllowedServers::HttpsOrThisServer;
             let json = fetch(url, servers, KeySet::MAX_BYTES).await;
             KeySet::read(&json.map_err(words)?).map_err(words)
         }

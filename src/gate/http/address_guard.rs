@@ -23,7 +23,7 @@ pub enum AllowedServers {
     /// Any, over HTTPS.
     Https,
     /// Any over HTTPS, and this host over plain HTTP too.
-    HttpsOrThisBox,
+    HttpsOrThisServer,
     /// Any over HTTPS, and addresses of local networks over plain HTTP too.
     HttpsOrLocalNetwork,
     /// Only the public Internet, over HTTPS: if an untrusted party chose the URL, the answer must not come from
@@ -58,7 +58,7 @@ impl AllowedServers {
     /// Checks the address of a server to which a request is sent over plain HTTP.
     pub(super) fn check_plain(self, peer: IpAddr) -> Result<(), HttpClientError> {
         let (may, words) = match self {
-            Self::HttpsOrThisBox => (
+            Self::HttpsOrThisServer => (
                 peer.is_loopback(),
                 "plain http:// is only allowed to this server itself; use https://",
             ),
@@ -187,7 +187,7 @@ mod tests {
                 .is_err()
         );
         assert!(AllowedServers::HttpsOrLocalNetwork.check_plain(lan).is_ok());
-        assert!(AllowedServers::HttpsOrThisBox.check_plain(lan).is_err());
+        assert!(AllowedServers::HttpsOrThisServer.check_plain(lan).is_err());
     }
 
     #[test]

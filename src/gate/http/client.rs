@@ -252,7 +252,7 @@ mod tests {
             let url = "http://127.0.0.1/x";
             HttpClient::new(url, servers, &ServerVerification::Machine)
         };
-        assert!(new(AllowedServers::HttpsOrThisBox).is_ok());
+        assert!(new(AllowedServers::HttpsOrThisServer).is_ok());
         assert!(new(AllowedServers::HttpsOrLocalNetwork).is_ok());
         for servers in [
             AllowedServers::Https,

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
     use gatewren_base::sys::Scratch;
 
-    const THIS_BOX: AllowedServers = AllowedServers::HttpsOrThisBox;
+    const THIS_SERVER: AllowedServers = AllowedServers::HttpsOrThisServer;
 
     /// Answers one request with these bytes, and returns the result with the request.
     async fn fetched_from(answer: &'static str, most: usize) -> (Result<Bytes, String>, String) {
@@ -44,7 +44,7 @@ mod tests {
             let _ = socket.write_all(answer.as_bytes()).await;
             String::from_utf8(asked).unwrap()
         };
-        let (fetched, asked) = tokio::join!(fetch(&address, THIS_BOX, most), server);
+        let (fetched, asked) = tokio::join!(fetch(&address, THIS_SERVER, most), server);
         (fetched.map_err(|error| error.to_string()), asked)
     }
 
@@ -95,7 +95,7 @@ mod tests {
             "/etc/passwd",
             "http://",
         ] {
-            let error = fetch(address, THIS_BOX, 9).await.unwrap_err();
+            let error = fetch(address, THIS_SERVER, 9).await.unwrap_err();
             assert!(
                 matches!(error, HttpClientError::Address(_)),
                 "{address}: {error}"

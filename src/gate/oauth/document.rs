@@ -47,7 +47,7 @@ impl MetadataDocuments {
         }
         let near = self.live.read(|settings| settings.oauth.local_clients);
         let servers = if near {
-            AllowedServers::HttpsOrThisBox
+            AllowedServers::HttpsOrThisServer
         } else {
             AllowedServers::PublicInternet
         };

@@ -105,7 +105,7 @@ fn target(tool: &Tool, arguments: &Value) -> String {
         }
         Scope::Container(argument) | Scope::HostOr(argument) => argument,
         Scope::Host => return "the host".to_owned(),
-        Scope::Box | Scope::Within => return "the whole server".to_owned(),
+        Scope::Server | Scope::Within => return "the whole server".to_owned(),
     };
     let is_name = |text: &str| {
         text.chars()

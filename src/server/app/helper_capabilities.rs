@@ -31,7 +31,7 @@ pub fn offered_tools(catalog: &Catalog) -> Vec<OfferedTool> {
         toolset: tool.toolset().to_owned(),
         risk: tool.risk(),
         needs_host: tool.scope() == Scope::Host,
-        needs_everything: tool.scope() == Scope::Box,
+        needs_everything: tool.scope() == Scope::Server,
         off: tool.needs().filter(|_| !catalog.has(tool)),
     };
     catalog.tools().map(offered).collect()

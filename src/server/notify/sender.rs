@@ -37,7 +37,7 @@ pub async fn deliver(
         );
         let bearer = bearer(&token).ok_or(DeliveryError::Refused(words))?;
         request.headers_mut().insert(AUTHORIZATION, bearer);
-        servers = AllowedServers::HttpsOrThisBox;
+        servers = AllowedServers::HttpsOrThisServer;
     }
     let client = HttpClient::new(&channel.url, servers, &ServerVerification::Machine);
     let client = client.map_err(DeliveryError::Refused)?;

@@ -21,7 +21,7 @@ pub enum Tab {
     /// The inbox.
     Inbox,
     /// The state of the host.
-    Box,
+    Server,
     /// The agents.
     Agents,
     /// The audit.
@@ -36,7 +36,7 @@ impl Tab {
     #[rustfmt::skip]
     const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::Inbox,   "/owner",         texts::INBOX),
-        (Self::Box,     "/owner/box",     texts::BOX),
+        (Self::Server,  "/owner/box",     texts::SERVER),
         (Self::Agents,  "/owner/agents",  texts::AGENTS),
         (Self::Audit,   "/owner/audit",   texts::AUDIT),
         (Self::Connect, "/owner/connect", texts::CONNECT),

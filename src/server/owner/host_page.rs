@@ -30,7 +30,7 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
         .pointer("/public/packageData")
         .and_then(Value::as_object);
     let content = html! {
-        h1 { (texts::BOX) }
+        h1 { (texts::SERVER) }
         section {
             h2 { (name(text(info, "hostname").unwrap_or(texts::HOST))) }
             (facts(info))
@@ -45,7 +45,7 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
         }
         section { h2 { (texts::LATELY) } (lately(asked)?) }
     };
-    asked.page(Tab::Box, texts::BOX, true, content)
+    asked.page(Tab::Server, texts::SERVER, true, content)
 }
 
 fn text<'a>(value: Option<&'a Value>, member: &str) -> Option<&'a str> {

@@ -6,7 +6,7 @@ use gatewren_base::config::{Mode, Preset, Risk};
 pub const SKIP: &str = "Skip to the content";
 pub const NAVIGATION: &str = "Pages";
 pub const INBOX: &str = "Inbox";
-pub const BOX: &str = "Box";
+pub const SERVER: &str = "Server";
 pub const AGENTS: &str = "Agents";
 pub const AUDIT: &str = "Audit";
 pub const CONNECT: &str = "Connect";

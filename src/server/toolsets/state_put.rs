@@ -15,7 +15,7 @@ pub fn tools(ui: Arc<Ui>) -> Toolset<Ui> {
         .with_name("state")
         .tool("state_put", Risk::Write, put)
         // It belongs to no container: a user interface shows all of it.
-        .about(Scope::Box)
+        .about(Scope::Server)
         .titled("Write to the state")
         .startos("db.put.ui", &[])
 }

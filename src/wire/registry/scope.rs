@@ -7,7 +7,7 @@ use gatewren_base::config::Reach;
 pub enum Scope {
     /// The whole host, or not declared: only for agents that can reach everything.
     #[default]
-    Box,
+    Server,
     /// The host itself: for agents that can reach it.
     Host,
     /// The container that this argument names; without the argument, all containers within reach.
@@ -22,7 +22,7 @@ impl Scope {
     /// Whether a tool of this scope exists for an agent with this reach.
     pub fn is_within(self, reach: &Reach) -> bool {
         match self {
-            Self::Box => reach.is_everything(),
+            Self::Server => reach.is_everything(),
             Self::Host => reach.host(),
             Self::Container(_) | Self::HostOr(_) | Self::Within => true,
         }

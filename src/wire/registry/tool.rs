@@ -206,7 +206,7 @@ impl Tool {
         match self.scope {
             Scope::Container(argument) => named(argument),
             Scope::HostOr(argument) => named(argument).or_else(|| named("unit")),
-            Scope::Box | Scope::Host | Scope::Within => {
+            Scope::Server | Scope::Host | Scope::Within => {
                 ["unit", "pointer"].into_iter().find_map(named)
             }
         }
