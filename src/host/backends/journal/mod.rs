@@ -4,9 +4,11 @@ mod boots;
 mod line;
 mod moment;
 mod reader;
+mod uptime;
 mod view;
 
 pub use boots::*;
 pub use line::LogLine;
 pub use moment::LogMoment;
+pub use uptime::*;
 pub use view::{Journal, LogPage, LogSearch};
