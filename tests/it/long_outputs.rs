@@ -118,3 +118,19 @@ fn the_oldest_gives_way_to_the_seventeenth() {
             .all(|uri| read(&client, uri)["result"].is_object())
     );
 }
+
+#[test]
+fn a_command_of_a_container_runtime_is_answered_with_a_note() {
+    let server = house();
+    let client = server.client();
+    // The note is about the command, whether the program is installed or not.
+    let absent = json!({ "command": "docker exec no-such-container true" });
+    let (result, _) = shell(&client, absent);
+    let note = result["structuredContent"]["note"].as_str().unwrap();
+    assert!(note.contains("not killed with the call"), "{result}");
+    let (result, _) = shell(&client, json!({ "command": "echo docker" }));
+    assert!(
+        result["structuredContent"].get("note").is_none(),
+        "{result}"
+    );
+}

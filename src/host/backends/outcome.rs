@@ -39,6 +39,9 @@ pub struct ShellOutcome {
     pub stdout_bytes: u64,
     /// The total bytes printed to standard error.
     pub stderr_bytes: u64,
+    /// A warning about processes that the call does not kill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'static str>,
     /// The bytes of standard output, if it is complete and not UTF-8.
     #[serde(skip)]
     pub stdout_raw: Option<Vec<u8>>,
@@ -72,6 +75,7 @@ impl ShellOutcome {
             truncated: stdout.truncated() || stderr.truncated(),
             stdout_bytes: stdout.total_bytes,
             stderr_bytes: stderr.total_bytes,
+            note: None,
             stdout_raw: raw(stdout),
             longer,
         })

@@ -18,6 +18,7 @@ mod notify;
 mod prompts;
 mod proposals;
 mod resources;
+mod runtime_commands;
 mod shell;
 mod state;
 mod state_put;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::bounded_number::BoundedNumber;
 use super::failure::failed;
+use super::runtime_commands::note_on_runtime;
 use super::stored_outputs::OUTPUTS;
 use gatewren_host::backends::{
     CapturedOutput, ContainerName, KEPT_FOR, Program, Shell, ShellCall, ShellOutcome,
@@ -73,8 +74,10 @@ struct OnHost {
 }
 
 async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
+    let program = program(asked.command, asked.argv)?;
+    let note = note_on_runtime(&program);
     let call = ShellCall {
-        command: program(asked.command, asked.argv)?,
+        command: program,
         timeout: asked.timeout_s.seconds(),
         user: asked.user,
         cwd: asked.cwd,
@@ -83,7 +86,7 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     let kept = shell.outputs().clone();
     let shell = shell.view_for(&cx.caller().reach, cx.reference());
     let outcome = shell.host(call).await.map_err(failed)?;
-    answer(&kept, outcome, &cx)
+    answer(&kept, ShellOutcome { note, ..outcome }, &cx)
 }
 
 /// Run a command in a running LXC container with `/bin/sh -c`, a clean environment, no input and no terminal. Returns
@@ -149,6 +152,9 @@ fn answer(kept: &StoredOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<An
         if !output.is_empty() {
             let _ = writeln!(text, "--- {name}\n{}", neutralise(output));
         }
+    }
+    if let Some(note) = outcome.note {
+        let _ = writeln!(text, "--- note\n{note}");
     }
     let data = serde_json::to_value(&outcome).map_err(|cause| {
         ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
