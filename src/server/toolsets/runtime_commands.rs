@@ -8,9 +8,9 @@ const CLIENTS: [&str; 5] = ["docker", "podman", "nerdctl", "ctr", "crictl"];
 /// Their subcommands that start processes.
 const STARTING: [&str; 2] = ["exec", "run"];
 
-/// What the caller is told. Killing the client of a runtime ends only the client: the runtime keeps what it started.
-const NOTE: &str = "a container runtime started the processes of this command; they are not killed with the call, and \
-                    may still run";
+/// The note in the answer. Killing a runtime's client does not kill the processes that the runtime started for it.
+const NOTE: &str = "processes that a container runtime starts for this command are not killed with the call, and may \
+                    still run";
 
 /// Returns a note for the answer if a command has a container runtime start processes. It reads the words of the
 /// command only: what a script does is not seen, and a word such as `docker` in a text may be taken for a command.
