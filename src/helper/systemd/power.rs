@@ -127,11 +127,14 @@ mod tests {
     fn the_answer_has_time_to_go_out_and_the_plan_is_not_forgotten() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         for (delay, least, most) in [(0, 5, 5), (60, 60, 60), (u32::MAX, 86_400, 86_400)] {
-            let at = Duration::from_micros(time_after(delay).unwrap().parse().unwrap());
-            assert!(at >= now + Duration::from_secs(least), "{delay}");
+            // In microseconds, as logind wants it: the fraction below them is cut off.
+            let at: u128 = time_after(delay).unwrap().parse().unwrap();
+            let earliest = now + Duration::from_secs(least);
+            assert!(at >= earliest.as_micros(), "{delay}");
             // The test may have been suspended for a while.
             let later = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-            assert!(at <= later + Duration::from_secs(most), "{delay}");
+            let latest = later + Duration::from_secs(most);
+            assert!(at <= latest.as_micros(), "{delay}");
         }
     }
 
