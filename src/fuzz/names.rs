@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 
 use super::input::{parts, text};
 use gatewren_base::config::Glob;
-use gatewren_wire::operations::ContainerName;
+use gatewren_wire::operations::ContainerRef;
 
 /// First part: a pattern; second part: a name.
 pub fn mean_what_they_say(data: &[u8]) {
@@ -17,7 +17,7 @@ pub fn mean_what_they_say(data: &[u8]) {
     let fine = (1..=64).contains(&name.len())
         && name.bytes().all(sound)
         && !name.starts_with(['.', '_', '-']);
-    let read = ContainerName::try_from(name.to_owned());
+    let read = ContainerRef::try_from(name.to_owned());
     assert_eq!(read.is_ok(), fine, "{name:?}");
     if let Ok(read) = read {
         assert_eq!(read.as_str(), name);

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::finding::Finding;
 use gatewren_base::config::Reach;
 use gatewren_base::sys::random_bytes;
-use gatewren_host::backends::{BackendError, ContainerName, Lxc, Program, Shell, ShellCall};
+use gatewren_host::backends::{BackendError, ContainerRef, Lxc, Program, Shell, ShellCall};
 use gatewren_host::helper_client::HelperClient;
 
 /// The reference in the helper's log.
@@ -51,7 +51,7 @@ fn helper_problem(check: &'static str, cause: &BackendError) -> Finding {
 
 /// Starts processes in a container that sleep for a unique number of seconds, drops the call, and checks whether
 /// any of them is left.
-async fn kill_test(helper: &HelperClient, container: &ContainerName) -> Finding {
+async fn kill_test(helper: &HelperClient, container: &ContainerRef) -> Finding {
     const CHECK: &str = "kill test";
     let Ok(random) = random_bytes::<4>() else {
         return Finding::skipped(CHECK, "the kernel returned no random number");
@@ -98,7 +98,7 @@ async fn kill_test(helper: &HelperClient, container: &ContainerName) -> Finding 
     }
 }
 
-fn unexpected_exit(container: &ContainerName, output: &str) -> Finding {
+fn unexpected_exit(container: &ContainerRef, output: &str) -> Finding {
     let seen = format!("a command in {container} exited at once: {output}");
     let remedy = format!("lxc-attach -n {container} -- sh -c 'sleep 1'");
     Finding::problem("kill test", seen, remedy)

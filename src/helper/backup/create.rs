@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use gatewren_base::sys::files::{FileError, create_private, sync_directory_of, write_private};
 use gatewren_base::sys::{host_name, now_ms, own_pid, rfc3339};
 use gatewren_wire::operations::{
-    ArchiveFormat, Backup, BackupId, BackupSubject, ContainerName, OperationRefusal,
+    ArchiveFormat, Backup, BackupId, BackupSubject, ContainerRef, OperationRefusal,
 };
 
 use super::archive;
@@ -257,7 +257,7 @@ pub fn write_refusal(cause: &dyn std::fmt::Display) -> OperationRefusal {
 
 async fn container_source<'a>(
     context: &mut OperationContext<'a>,
-    name: &ContainerName,
+    name: &ContainerRef,
     freeze: bool,
 ) -> Result<BackupSource<'a>, StepError> {
     let helper = context.helper;

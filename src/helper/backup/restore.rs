@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::random_bytes;
 use gatewren_wire::operations::{
-    Backup, BackupId, BackupSubject, ContainerName, OperationEnd, OperationRefusal,
+    Backup, BackupId, BackupSubject, ContainerRef, OperationEnd, OperationRefusal,
 };
 
 use super::archive;
@@ -63,7 +63,7 @@ async fn restore_container(
     context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
     id: &BackupId,
-    to: &ContainerName,
+    to: &ContainerRef,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
     let _claim = helper.locks.take(to)?;
@@ -129,7 +129,7 @@ async fn stage_container(
     stage: &Path,
     backup: &RestorableBackup,
     id: &BackupId,
-    to: &ContainerName,
+    to: &ContainerRef,
 ) -> Result<(), StepError> {
     let from = stage.join(to.as_str());
     let (definition, manifest) = match backup {
@@ -211,7 +211,7 @@ fn move_definition(
     text: &str,
     from: Option<&str>,
     to: &Path,
-    name: Option<&ContainerName>,
+    name: Option<&ContainerRef>,
 ) -> Result<String, OperationRefusal> {
     let to = to.display();
     let text = match from {

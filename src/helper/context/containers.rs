@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use gatewren_base::sys::source::field;
 use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, lock, process};
 use gatewren_base::telemetry::redact_text;
-use gatewren_wire::operations::{ContainerName, OperationRefusal, RefusalCode};
+use gatewren_wire::operations::{ContainerRef, OperationRefusal, RefusalCode};
 
 use super::definitions::{CONFIG, ContainerDefinitions};
 use super::lxc_tools::question;
@@ -58,7 +58,7 @@ pub struct ContainerRunState {
 pub struct HostContainers {
     definitions: ContainerDefinitions,
     orphans: Arc<Orphans>,
-    remembered: Mutex<BTreeMap<ContainerName, RunningContainer>>,
+    remembered: Mutex<BTreeMap<ContainerRef, RunningContainer>>,
 }
 
 impl HostContainers {
@@ -82,7 +82,7 @@ impl HostContainers {
     }
 
     /// Checks that the container exists.
-    pub fn check_exists(&self, name: &ContainerName) -> Result<(), OperationRefusal> {
+    pub fn check_exists(&self, name: &ContainerRef) -> Result<(), OperationRefusal> {
         if self.definitions.file(name).is_file() {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl HostContainers {
     }
 
     /// The refusal for a container that does not exist.
-    pub fn absence_refusal(&self, name: &ContainerName) -> OperationRefusal {
+    pub fn absence_refusal(&self, name: &ContainerRef) -> OperationRefusal {
         let message =
             format!("there is no container '{name}'; container_list shows those that exist");
         let name = redact_text(name.as_str());
@@ -103,10 +103,7 @@ impl HostContainers {
     /// # Errors
     /// Fails if it does not exist, is not running, or is frozen: entering a frozen container would hang. Waits for a
     /// container that the helper has frozen for a moment.
-    pub async fn running(
-        &self,
-        name: &ContainerName,
-    ) -> Result<RunningContainer, OperationRefusal> {
+    pub async fn running(&self, name: &ContainerRef) -> Result<RunningContainer, OperationRefusal> {
         let running = self.alive(name).await?;
         let held_until = Instant::now() + HELD_TIME;
         while running.is_frozen() && running.is_held() && Instant::now() < held_until {
@@ -124,7 +121,7 @@ impl HostContainers {
     ///
     /// # Errors
     /// Fails if it does not exist or is not running.
-    pub async fn alive(&self, name: &ContainerName) -> Result<RunningContainer, OperationRefusal> {
+    pub async fn alive(&self, name: &ContainerRef) -> Result<RunningContainer, OperationRefusal> {
         if let Some(running) = self.recall(name) {
             return Ok(running);
         }
@@ -142,7 +139,7 @@ impl HostContainers {
     }
 
     /// Asks LXC for a container's state, and remembers its init.
-    pub async fn ask(&self, name: &ContainerName) -> Result<ContainerRunState, OperationRefusal> {
+    pub async fn ask(&self, name: &ContainerRef) -> Result<ContainerRunState, OperationRefusal> {
         self.check_exists(name)?;
         let text = output(&question(name, self.lxcpath()), &self.orphans).await?;
         let running = init_of(&text).and_then(RunningContainer::of);
@@ -155,7 +152,7 @@ impl HostContainers {
     }
 
     /// Returns the containers that were running when last asked about and still are.
-    pub fn still_running(&self) -> Vec<(ContainerName, RunningContainer)> {
+    pub fn still_running(&self) -> Vec<(ContainerRef, RunningContainer)> {
         let remembered = self.lock_remembered().clone();
         remembered
             .into_iter()
@@ -163,12 +160,12 @@ impl HostContainers {
             .collect()
     }
 
-    fn recall(&self, name: &ContainerName) -> Option<RunningContainer> {
+    fn recall(&self, name: &ContainerRef) -> Option<RunningContainer> {
         let found = self.lock_remembered().get(name).cloned();
         found.filter(RunningContainer::still_runs)
     }
 
-    fn remember(&self, name: &ContainerName, running: Option<RunningContainer>) {
+    fn remember(&self, name: &ContainerRef, running: Option<RunningContainer>) {
         let mut remembered = self.lock_remembered();
         if remembered.len() >= MAX_REMEMBERED {
             remembered.clear();
@@ -179,7 +176,7 @@ impl HostContainers {
         };
     }
 
-    fn lock_remembered(&self) -> MutexGuard<'_, BTreeMap<ContainerName, RunningContainer>> {
+    fn lock_remembered(&self) -> MutexGuard<'_, BTreeMap<ContainerRef, RunningContainer>> {
         lock(&self.remembered)
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gatewren_wire::operations::ContainerName;
+use gatewren_wire::operations::ContainerRef;
 
 /// The suffix after a container's number in its file name on Proxmox.
 const PROXMOX_SUFFIX: &str = ".conf";
@@ -43,10 +43,10 @@ impl ContainerDefinitions {
     ///
     /// # Errors
     /// Fails if a directory exists but cannot be read.
-    pub fn names(&self) -> io::Result<Vec<ContainerName>> {
+    pub fn names(&self) -> io::Result<Vec<ContainerRef>> {
         let plain = entries(&self.lxcpath)?;
         let plain = plain.iter().filter_map(|name| name.parse().ok());
-        let mut names: Vec<ContainerName> = plain.filter(|name| self.is_plain(name)).collect();
+        let mut names: Vec<ContainerRef> = plain.filter(|name| self.is_plain(name)).collect();
         if let Some(proxmox) = self.proxmox() {
             let files = entries(proxmox)?;
             names.extend(files.iter().filter_map(|file| proxmox_container(file)));
@@ -57,7 +57,7 @@ impl ContainerDefinitions {
     }
 
     /// Returns the file that defines a container.
-    pub fn file(&self, name: &ContainerName) -> PathBuf {
+    pub fn file(&self, name: &ContainerRef) -> PathBuf {
         if is_number(name) && self.proxmox().is_some() {
             self.proxmox.join(format!("{name}{PROXMOX_SUFFIX}"))
         } else {
@@ -66,23 +66,23 @@ impl ContainerDefinitions {
     }
 
     /// Returns LXC's directory of a container.
-    pub fn directory(&self, name: &ContainerName) -> PathBuf {
+    pub fn directory(&self, name: &ContainerRef) -> PathBuf {
         self.lxcpath.join(name.as_str())
     }
 
-    fn is_plain(&self, name: &ContainerName) -> bool {
+    fn is_plain(&self, name: &ContainerRef) -> bool {
         let ours = !is_number(name) || self.proxmox().is_none();
         ours && self.directory(name).join(CONFIG).is_file()
     }
 }
 
 /// Returns the container that a Proxmox file defines, such as `101.conf`.
-pub fn proxmox_container(file: &str) -> Option<ContainerName> {
+pub fn proxmox_container(file: &str) -> Option<ContainerRef> {
     let name = file.strip_suffix(PROXMOX_SUFFIX)?.parse().ok()?;
     is_number(&name).then_some(name)
 }
 
-fn is_number(name: &ContainerName) -> bool {
+fn is_number(name: &ContainerRef) -> bool {
     name.as_str().bytes().all(|byte| byte.is_ascii_digit())
 }
 

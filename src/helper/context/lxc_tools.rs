@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gatewren_wire::operations::{ContainerName, Operation};
+use gatewren_wire::operations::{ContainerRef, Operation};
 
 use super::limits::GRACE_SECONDS;
 use super::tools::HostTool;
@@ -37,7 +37,7 @@ pub fn tool_for(operation: &Operation, lxcpath: &Path) -> Option<HostTool> {
 }
 
 /// Returns the tool that freezes or unfreezes a container.
-pub fn freezer(name: &'static str, container: &ContainerName, lxcpath: &Path) -> HostTool {
+pub fn freezer(name: &'static str, container: &ContainerRef, lxcpath: &Path) -> HostTool {
     tool(name, lxcpath, Some(container), &[])
 }
 
@@ -47,7 +47,7 @@ pub fn with_path(name: &'static str, lxcpath: &Path, args: &[&str]) -> HostTool 
 }
 
 /// Returns the tool that prints a container's state and init process.
-pub fn question(container: &ContainerName, lxcpath: &Path) -> HostTool {
+pub fn question(container: &ContainerRef, lxcpath: &Path) -> HostTool {
     tool("lxc-info", lxcpath, Some(container), &["-s", "-p"])
 }
 
@@ -59,7 +59,7 @@ pub fn end_monitor_daemon(lxcpath: &Path) -> HostTool {
 fn tool(
     name: &'static str,
     lxcpath: &Path,
-    container: Option<&ContainerName>,
+    container: Option<&ContainerRef>,
     more: &[&str],
 ) -> HostTool {
     let lxcpath = lxcpath.to_string_lossy();

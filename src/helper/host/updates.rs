@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use gatewren_wire::operations::{
-    Command, ContainerName, Operation, OperationEnd, OperationRefusal, PackageName, Program,
+    Command, ContainerRef, Operation, OperationEnd, OperationRefusal, PackageName, Program,
     UpdateOrder, UpdateScope,
 };
 
@@ -84,7 +84,7 @@ pub async fn perform(
 }
 
 /// The refusal of a refresh in a container: a read-only tool neither writes lists into a container nor runs its apt.
-fn no_refresh(helper: &HelperContext, name: &ContainerName) -> OperationRefusal {
+fn no_refresh(helper: &HelperContext, name: &ContainerRef) -> OperationRefusal {
     helper
         .containers
         .check_exists(name)
@@ -100,7 +100,7 @@ fn no_refresh(helper: &HelperContext, name: &ContainerName) -> OperationRefusal 
 /// Runs a step with the host's programs on files of a container.
 async fn run_on_files(
     context: &mut OperationContext<'_>,
-    name: &ContainerName,
+    name: &ContainerRef,
     view: &ContainerView,
     words: Vec<String>,
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -198,7 +198,7 @@ fn words(order: &UpdateOrder) -> Result<Vec<String>, OperationRefusal> {
 /// Runs a step of the script. It ends, with all processes it started, when the caller cancels.
 async fn run_step(
     context: &mut OperationContext<'_>,
-    container: Option<&ContainerName>,
+    container: Option<&ContainerRef>,
     words: Vec<String>,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use gatewren_base::config::ContainerTemplate;
-use gatewren_wire::operations::{ContainerName, OperationEnd, OperationRefusal, RefusalCode};
+use gatewren_wire::operations::{ContainerRef, OperationEnd, OperationRefusal, RefusalCode};
 
 use super::paths::{require_plain_lxc, require_stopped};
 use super::{config_files, definition};
@@ -19,8 +19,8 @@ use crate::processes::staging_dir::StagingDir;
 /// Copies a stopped container to a new name, with its own hardware addresses.
 pub async fn clone(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
-    to: &ContainerName,
+    container: &ContainerRef,
+    to: &ContainerRef,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
     let config = require_plain_lxc(helper, container)?;
@@ -43,7 +43,7 @@ pub async fn clone(
 /// Creates a container from a template of the owner's policy file.
 pub async fn create(
     context: &mut OperationContext<'_>,
-    name: &ContainerName,
+    name: &ContainerRef,
     template: &str,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
@@ -66,7 +66,7 @@ pub async fn create(
 /// Destroys a container and its contents.
 pub async fn destroy(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
     force: bool,
     snapshots: bool,
 ) -> Result<OperationEnd, OperationRefusal> {
@@ -84,7 +84,7 @@ pub async fn destroy(
 }
 
 /// Rejects a name that the owner's policy file does not allow or that is taken.
-pub fn check_new(helper: &HelperContext, name: &ContainerName) -> Result<(), OperationRefusal> {
+pub fn check_new(helper: &HelperContext, name: &ContainerRef) -> Result<(), OperationRefusal> {
     if !helper.policy.now().allows_container(name.as_str()) {
         let message = format!("the owner's policy does not allow a container named '{name}'");
         return Err(OperationRefusal::new(RefusalCode::Forbidden, message));
@@ -107,7 +107,7 @@ pub fn check_new(helper: &HelperContext, name: &ContainerName) -> Result<(), Ope
 pub async fn move_into_place(
     helper: &HelperContext,
     stage: StagingDir,
-    name: &ContainerName,
+    name: &ContainerRef,
     ending: Result<OperationEnd, OperationRefusal>,
 ) -> Result<OperationEnd, OperationRefusal> {
     let ending = match ending {

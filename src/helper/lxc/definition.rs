@@ -7,7 +7,7 @@ use std::path::Path;
 
 use gatewren_base::sys::InsideRoot;
 use gatewren_base::sys::files::read_bounded;
-use gatewren_wire::operations::{ContainerName, DefinitionChanges, OperationEnd, OperationRefusal};
+use gatewren_wire::operations::{ContainerRef, DefinitionChanges, OperationEnd, OperationRefusal};
 
 use super::paths::require_plain_lxc;
 use crate::context::definitions::CONFIG;
@@ -32,7 +32,7 @@ pub type Setting = (&'static str, Option<String>);
 /// Sets whether the container starts with the host.
 pub async fn autostart(
     helper: &HelperContext,
-    name: &ContainerName,
+    name: &ContainerRef,
     on: bool,
 ) -> Result<OperationEnd, OperationRefusal> {
     let value = if on { "1" } else { "0" };
@@ -47,7 +47,7 @@ pub async fn autostart(
 /// Applies changes to a container's definition.
 pub async fn configure(
     helper: &HelperContext,
-    name: &ContainerName,
+    name: &ContainerRef,
     changes: &DefinitionChanges,
 ) -> Result<OperationEnd, OperationRefusal> {
     set(helper, name, settings(changes)?).await
@@ -55,7 +55,7 @@ pub async fn configure(
 
 async fn set(
     helper: &HelperContext,
-    name: &ContainerName,
+    name: &ContainerRef,
     settings: Vec<Setting>,
 ) -> Result<OperationEnd, OperationRefusal> {
     let _claim = helper.locks.take(name)?;

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use gatewren_wire::operations::{
-    ContainerName, FileExcerpt, InsideEntry, InsideKind, InsidePath, OperationEnd, OperationRefusal,
+    ContainerRef, FileExcerpt, InsideEntry, InsideKind, InsidePath, OperationEnd, OperationRefusal,
 };
 
 use super::paths::inside;
@@ -30,7 +30,7 @@ const NAMES: usize = 100_000;
 /// Prints the entries of a directory, sorted by name.
 pub async fn list(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
     path: &InsidePath,
     after: Option<String>,
     limit: u32,
@@ -59,7 +59,7 @@ pub async fn list(
 /// Prints a part of a file.
 pub async fn read(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
     path: &InsidePath,
     offset: u64,
     bytes: u32,
@@ -80,7 +80,7 @@ pub async fn read(
 /// Writes a file.
 pub async fn write(
     helper: &HelperContext,
-    container: &ContainerName,
+    container: &ContainerRef,
     path: &InsidePath,
     content: &str,
     mode: Option<u32>,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use gatewren_base::sys::{Jail, JailCommand, Spawn, run_in_jail};
-use gatewren_wire::operations::{ContainerName, OperationEnd, OperationRefusal};
+use gatewren_wire::operations::{ContainerRef, OperationEnd, OperationRefusal};
 
 use crate::context::containers::RunningContainer;
 use crate::context::operation_context::OperationContext;
@@ -59,7 +59,7 @@ pub struct JailedTool<'a> {
     /// The files that it sees.
     pub view: &'a ContainerView,
     /// The container's name.
-    pub container: &'a ContainerName,
+    pub container: &'a ContainerRef,
     /// The running container.
     pub running: &'a RunningContainer,
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use gatewren_wire::operations::{
-    ContainerName, FileExcerpt, LogFile, OperationEnd, OperationRefusal,
+    ContainerRef, FileExcerpt, LogFile, OperationEnd, OperationRefusal,
 };
 
 use super::config_files;
@@ -23,7 +23,7 @@ const USUAL: (&str, &str) = ("/var/lib/lxc", "/var/log/lxc");
 /// Prints a part of a log.
 pub async fn log(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
     log: LogFile,
     offset: Option<u64>,
     bytes: u32,
@@ -50,7 +50,7 @@ pub async fn log(
 }
 
 /// Returns the first existing file among the paths that LXC may log to, by the definition and LXC's defaults.
-fn lxc_log(config: &Path, lxcpath: &Path, name: &ContainerName) -> Option<PathBuf> {
+fn lxc_log(config: &Path, lxcpath: &Path, name: &ContainerRef) -> Option<PathBuf> {
     let file = format!("{name}.log");
     let named = config_files::value(config, "lxc.log.file").map(PathBuf::from);
     let beside = lxcpath.join(name.as_str()).join(&file);
@@ -74,7 +74,7 @@ fn excerpt(path: &Path, offset: Option<u64>, bytes: u32) -> io::Result<Vec<u8>> 
     Ok(out)
 }
 
-fn absence_refusal(log: LogFile, name: &ContainerName) -> OperationRefusal {
+fn absence_refusal(log: LogFile, name: &ContainerRef) -> OperationRefusal {
     OperationRefusal::bad_command(match log {
         LogFile::Console => format!(
             "the console of '{name}' is not logged; lxc.console.logfile in its definition sets the file"

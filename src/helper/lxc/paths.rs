@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::InsideRoot;
-use gatewren_wire::operations::{ContainerName, OperationRefusal, RefusalCode};
+use gatewren_wire::operations::{ContainerRef, OperationRefusal, RefusalCode};
 
 use super::config_files;
 use crate::context::helper_context::HelperContext;
@@ -13,7 +13,7 @@ use crate::processes::commands::require_root;
 /// Returns the configuration file of a container that exists.
 pub fn existing(
     helper: &HelperContext,
-    container: &ContainerName,
+    container: &ContainerRef,
 ) -> Result<PathBuf, OperationRefusal> {
     require_root()?;
     helper.containers.check_exists(container)?;
@@ -23,7 +23,7 @@ pub fn existing(
 /// Like `existing`, but rejects a container that Proxmox defines.
 pub fn require_plain_lxc(
     helper: &HelperContext,
-    container: &ContainerName,
+    container: &ContainerRef,
 ) -> Result<PathBuf, OperationRefusal> {
     let file = existing(helper, container)?;
     if file == own_file(helper, container) {
@@ -34,7 +34,7 @@ pub fn require_plain_lxc(
     )))
 }
 
-fn own_file(helper: &HelperContext, container: &ContainerName) -> PathBuf {
+fn own_file(helper: &HelperContext, container: &ContainerRef) -> PathBuf {
     let directory = helper.containers.definitions().directory(container);
     directory.join(crate::context::definitions::CONFIG)
 }
@@ -47,7 +47,7 @@ fn own_file(helper: &HelperContext, container: &ContainerName) -> PathBuf {
 /// Also fails while the container starts, when its init process still has the host's root.
 pub async fn inside(
     helper: &HelperContext,
-    container: &ContainerName,
+    container: &ContainerRef,
 ) -> Result<InsideRoot, OperationRefusal> {
     let config = existing(helper, container)?;
     let failed = |cause: io::Error| {
@@ -77,7 +77,7 @@ pub async fn inside(
 /// Rejects an operation that needs a stopped container if the container is not stopped.
 pub async fn require_stopped(
     helper: &HelperContext,
-    container: &ContainerName,
+    container: &ContainerRef,
 ) -> Result<(), OperationRefusal> {
     let standing = helper.containers.ask(container).await?;
     let state = standing.state.unwrap_or_default();

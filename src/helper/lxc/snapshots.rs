@@ -10,7 +10,7 @@ use gatewren_base::sys::{
     swap,
 };
 use gatewren_wire::operations::{
-    ContainerName, OperationEnd, OperationRefusal, SnapshotFacts, SnapshotName,
+    ContainerRef, OperationEnd, OperationRefusal, SnapshotFacts, SnapshotName,
 };
 
 use super::copies::rewrite_paths;
@@ -42,7 +42,7 @@ const MOST: usize = 1000;
 /// Prints the snapshots, one a line.
 pub async fn list(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
 ) -> Result<OperationEnd, OperationRefusal> {
     let folder = folder(context.helper, container);
     print(context.relay, move || {
@@ -68,7 +68,7 @@ pub async fn list(
 /// Takes a snapshot of a stopped container and prints its name.
 pub async fn make(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
     comment: Option<&str>,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
@@ -117,7 +117,7 @@ pub async fn make(
 /// Restores a stopped container from a snapshot: its files and its definition.
 pub async fn restore(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
     snapshot: &SnapshotName,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
@@ -162,7 +162,7 @@ pub async fn restore(
 /// Deletes a snapshot, complete or not.
 pub async fn forget(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
     snapshot: &SnapshotName,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
@@ -220,7 +220,7 @@ pub fn exchange(from: &Path, directory: &Path, rest: &Path) -> Result<(), Operat
 /// Returns the folder of the snapshots, if it has this one and that is complete.
 fn require_complete(
     helper: &HelperContext,
-    container: &ContainerName,
+    container: &ContainerRef,
     snapshot: &SnapshotName,
 ) -> Result<PathBuf, OperationRefusal> {
     existing(helper, container)?;
@@ -235,7 +235,7 @@ fn require_complete(
     )))
 }
 
-fn folder(helper: &HelperContext, container: &ContainerName) -> PathBuf {
+fn folder(helper: &HelperContext, container: &ContainerRef) -> PathBuf {
     let directory = helper.containers.definitions().directory(container);
     directory.join(FOLDER)
 }

@@ -2,14 +2,14 @@
 
 use gatewren_base::sys::own_pid;
 use gatewren_base::sys::source::text;
-use gatewren_wire::operations::{ContainerName, ContainerUsage, Vitals};
+use gatewren_wire::operations::{ContainerRef, ContainerUsage, Vitals};
 
 use super::network::{NetworkNamespace, same_network};
 use super::usage::usage;
 use crate::context::containers::RunningContainer;
 
 /// Returns a container's state without its usage; `None` if it has already ended.
-pub fn vitals(container: ContainerName, running: &RunningContainer) -> Option<Vitals> {
+pub fn vitals(container: ContainerRef, running: &RunningContainer) -> Option<Vitals> {
     let init = running.init;
     let network = NetworkNamespace::of(init);
     let vitals = Vitals {
@@ -26,7 +26,7 @@ pub fn vitals(container: ContainerName, running: &RunningContainer) -> Option<Vi
 }
 
 /// Returns a container's state with its usage.
-pub fn vitals_and_usage(container: ContainerName, running: &RunningContainer) -> Option<Vitals> {
+pub fn vitals_and_usage(container: ContainerRef, running: &RunningContainer) -> Option<Vitals> {
     let groups = text(format!("/proc/{}/cgroup", running.init)).unwrap_or_default();
     let traffic = NetworkNamespace::of(running.init).traffic();
     let usage = ContainerUsage {

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use gatewren_base::sys::source::field;
 use gatewren_base::sys::{adopt_orphans, is_root};
 use gatewren_wire::operations::{
-    Command, ContainerName, Frame, KillReason, OperationEnd, OperationRefusal, Program,
+    Command, ContainerRef, Frame, KillReason, OperationEnd, OperationRefusal, Program,
     ReaperLaunch, RefusalCode, Stream,
 };
 
@@ -91,7 +91,7 @@ async fn spawn_on_host(
 /// Runs a command in a running container.
 pub async fn run_in_container(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
     command: &Command,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
@@ -314,7 +314,7 @@ fn launch(command: &Command, shell: &str) -> ReaperLaunch {
 /// moves it into the container's.
 fn attach_argv(
     lxcpath: &Path,
-    container: &ContainerName,
+    container: &ContainerRef,
     own_cgroup: bool,
 ) -> Result<Vec<CString>, OperationRefusal> {
     let mut argv = vec![

@@ -1,7 +1,7 @@
 //! Dispatches the operations on a container to the modules that perform them.
 
 use gatewren_wire::operations::{
-    ContainerAction, ContainerName, Operation, OperationEnd, OperationRefusal,
+    ContainerAction, ContainerRef, Operation, OperationEnd, OperationRefusal,
 };
 
 use crate::context::lxc_tools::{freezer, tool_for};
@@ -41,7 +41,7 @@ async fn start_or_stop(
 
 async fn act_on_container(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
     action: &ContainerAction,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
@@ -88,7 +88,7 @@ async fn act_on_container(
 
 async fn freeze(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
     name: &'static str,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;

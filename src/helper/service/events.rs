@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use gatewren_base::config::HelperPolicy;
 use gatewren_base::sys::{FolderEvent, FolderWatch};
 use gatewren_wire::operations::{
-    ContainerName, Frame, KillReason, Operation, OperationEnd, OperationRefusal, Stream,
+    ContainerRef, Frame, KillReason, Operation, OperationEnd, OperationRefusal, Stream,
 };
 
 use super::policy_check;
@@ -130,7 +130,7 @@ fn unwatchable(cause: &io::Error) -> OperationRefusal {
 #[derive(Debug, PartialEq, Eq)]
 enum ChangedDefinitions {
     /// These containers.
-    Some(BTreeSet<ContainerName>),
+    Some(BTreeSet<ContainerRef>),
     /// Any container.
     All,
 }
@@ -156,7 +156,7 @@ impl ChangedDefinitions {
 enum WatchedDirectory {
     Lxcpath,
     Proxmox,
-    Container(ContainerName),
+    Container(ContainerRef),
 }
 
 /// The directories with definitions.
@@ -224,11 +224,11 @@ impl DefinitionWatch {
         &mut self,
         event: FolderEvent<WatchedDirectory>,
         definitions: &ContainerDefinitions,
-    ) -> Option<ContainerName> {
+    ) -> Option<ContainerRef> {
         let entry = event.entry.as_deref().and_then(|entry| entry.to_str());
         match (event.folder, entry) {
             (WatchedDirectory::Lxcpath, Some(entry)) => {
-                let name: ContainerName = entry.parse().ok()?;
+                let name: ContainerRef = entry.parse().ok()?;
                 self.add(definitions, WatchedDirectory::Container(name.clone()));
                 Some(name)
             }

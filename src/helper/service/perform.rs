@@ -1,6 +1,6 @@
 //! Performs one operation, if the owner's policy file allows it.
 
-use gatewren_wire::operations::{ContainerName, Operation, OperationEnd, OperationRefusal};
+use gatewren_wire::operations::{ContainerRef, Operation, OperationEnd, OperationRefusal};
 
 use super::{container_operations, events, host_operations, policy_check};
 use crate::backup::operations;
@@ -94,7 +94,7 @@ pub async fn perform(
 
 async fn config(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
 ) -> Result<OperationEnd, OperationRefusal> {
     let path = existing(context.helper, container)?;
     print(context.relay, move || config_files::config(&path)).await
@@ -134,7 +134,7 @@ async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, Operat
 /// Prints state, init and addresses, one line each, in the format of `lxc-info`.
 async fn info(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
     let path = existing(helper, container)?;
@@ -168,7 +168,7 @@ async fn info(
 /// Prints the state of one container with its usage, or the state of all that are known to run.
 async fn container_vitals(
     context: &mut OperationContext<'_>,
-    container: Option<&ContainerName>,
+    container: Option<&ContainerRef>,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
     require_root()?;
@@ -197,7 +197,7 @@ async fn container_vitals(
 
 async fn os_release(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
 ) -> Result<OperationEnd, OperationRefusal> {
     let root = inside(context.helper, container).await?;
     print(context.relay, move || config_files::os_release(&root)).await
@@ -206,7 +206,7 @@ async fn os_release(
 /// Prints the size of the root file system, without other mounts in it. Stops when the caller's time is over.
 async fn disk(
     context: &mut OperationContext<'_>,
-    container: &ContainerName,
+    container: &ContainerRef,
 ) -> Result<OperationEnd, OperationRefusal> {
     let root = inside(context.helper, container).await?;
     let tool = tools::HostTool {

@@ -82,7 +82,7 @@ mod tests {
     use gatewren_base::config::{ConfigError, UpdatesPolicy};
     use gatewren_base::sys::Scratch;
     use gatewren_wire::operations::{
-        Command, ContainerName, FirmwareAction, HostDiskUsage, HostFileList, HostFileRead,
+        Command, ContainerRef, FirmwareAction, HostDiskUsage, HostFileList, HostFileRead,
         HostFileSearch, HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, LogQuery,
         MailMessage, PowerPlan, Probe, ProcessOrder, Program, SshKeyAction, UnitChange, UnitName,
         UpdateOrder, UpdateScope,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     /// Operations that read containers.
-    fn reads(container: impl Fn() -> ContainerName) -> [Operation; 7] {
+    fn reads(container: impl Fn() -> ContainerRef) -> [Operation; 7] {
         [
             Operation::ContainerList {},
             Operation::ContainerInfo {
@@ -168,7 +168,7 @@ mod tests {
 
     /// Units, journals and processes, of the host and of a container.
     fn of_systemd() -> [(Operation, Option<HelperClass>); 10] {
-        let container = || -> ContainerName { "web".parse().unwrap() };
+        let container = || -> ContainerRef { "web".parse().unwrap() };
         let unit = || -> UnitName { "a.service".parse().unwrap() };
         let change = UnitChange::Start;
         let (query, order, most) = (LogQuery::default(), ProcessOrder::Cpu, 1);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     /// Operations that start and stop containers.
-    fn writes(container: impl Fn() -> ContainerName) -> [Operation; 2] {
+    fn writes(container: impl Fn() -> ContainerRef) -> [Operation; 2] {
         [
             Operation::ContainerStart {
                 container: container(),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
-        let container = || -> ContainerName { "web".parse().unwrap() };
+        let container = || -> ContainerRef { "web".parse().unwrap() };
         let command = || Command {
             program: Program::Shell("id".into()),
             user: None,

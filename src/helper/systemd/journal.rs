@@ -6,7 +6,7 @@ use std::fs;
 
 use gatewren_base::config::{ContainerMentions, TRACED_FIELDS};
 use gatewren_wire::operations::{
-    ContainerName, LogOrder, LogQuery, Operation, OperationEnd, OperationRefusal,
+    ContainerRef, LogOrder, LogQuery, Operation, OperationEnd, OperationRefusal,
 };
 
 use crate::context::line_filter::LineFilter;
@@ -68,7 +68,7 @@ pub async fn read(
 /// Runs the host's `journalctl` on a container's journals. Works for a frozen container too.
 async fn of_container(
     context: &mut OperationContext<'_>,
-    name: &ContainerName,
+    name: &ContainerRef,
     tool: &tools::HostTool,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;

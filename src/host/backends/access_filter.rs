@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::helper_client::ContainerName;
+use crate::helper_client::ContainerRef;
 use gatewren_base::config::{ContainerMentions, Reach};
 
 use super::error::{BackendError, ErrorKind};
@@ -24,7 +24,7 @@ impl AccessFilter {
     }
 
     /// Whether the caller may access a container.
-    pub fn shows(&self, name: &ContainerName) -> bool {
+    pub fn shows(&self, name: &ContainerRef) -> bool {
         self.0.container(name.as_str())
     }
 
@@ -45,11 +45,11 @@ impl AccessFilter {
     }
 
     /// Returns the name under which a container is queried: its own, or one that no container has.
-    pub fn name(&self, name: &ContainerName) -> ContainerName {
+    pub fn name(&self, name: &ContainerRef) -> ContainerRef {
         if self.shows(name) {
             name.clone()
         } else {
-            ContainerName::of_none()
+            ContainerRef::of_none()
         }
     }
 
@@ -68,8 +68,8 @@ impl AccessFilter {
 /// Restores the requested name in an error of a query under another name; the only fact learnt is
 /// that it does not exist.
 pub fn unmask_error<T>(
-    name: &ContainerName,
-    asked: &ContainerName,
+    name: &ContainerRef,
+    asked: &ContainerRef,
     answer: Result<T, BackendError>,
 ) -> Result<T, BackendError> {
     answer.map_err(|error| BackendError {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::{ContainerName, Job, JobId, KillReason, OperationEnd};
+use crate::helper_client::{ContainerRef, Job, JobId, KillReason, OperationEnd};
 use gatewren_base::sys::rfc3339;
 
 /// The state of a job that has not ended.
@@ -20,7 +20,7 @@ pub struct JobStatus {
     pub tool: String,
     /// The container that it concerns; absent for the host.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub container: Option<ContainerName>,
+    pub container: Option<ContainerRef>,
     /// The beginning of its command, if it runs one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,

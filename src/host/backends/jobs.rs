@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::helper_client::{
-    ContainerName, HelperClient, HelperError, Job, JobId, Operation, OperationLimits,
+    ContainerRef, HelperClient, HelperError, Job, JobId, Operation, OperationLimits,
 };
 use gatewren_base::config::Reach;
 
@@ -90,7 +90,7 @@ impl JobsView<'_> {
     pub async fn start(
         &self,
         tool: &str,
-        container: Option<&ContainerName>,
+        container: Option<&ContainerRef>,
         call: ShellCall,
     ) -> Result<JobStatus, BackendError> {
         let (command, limits) = split(call);

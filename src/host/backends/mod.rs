@@ -76,7 +76,7 @@ pub use updates::{UpdateCheck, Updates, UpgradeRequest};
 
 pub use crate::helper_client::{
     Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, ContainerListener,
-    ContainerName, ContainerUsage, CountryCode, DefinitionChanges, FileEntry, FileFacts, FileMatch,
+    ContainerRef, ContainerUsage, CountryCode, DefinitionChanges, FileEntry, FileFacts, FileMatch,
     FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead,
     HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, LogCursor,
     LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MailMessage, NameServers, PackageName,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::helper_client::{
-    Command, ContainerName, HelperClient, Operation, OperationLimits, Program, finish,
+    Command, ContainerRef, HelperClient, Operation, OperationLimits, Program, finish,
 };
 use gatewren_base::config::Reach;
 
@@ -99,7 +99,7 @@ impl ShellView<'_> {
     /// As for the host, and when the container is not running.
     pub async fn container(
         &self,
-        container: &ContainerName,
+        container: &ContainerRef,
         call: ShellCall,
     ) -> Result<ShellOutcome, BackendError> {
         let (command, limits) = split(call);

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::task::spawn_blocking;
 
 use crate::helper_client::{
-    Capture, ContainerName, FinishedOperation, HelperClient, Operation, OperationEnd,
+    Capture, ContainerRef, FinishedOperation, HelperClient, Operation, OperationEnd,
     OperationLimits, UpdateOrder, UpdateScope,
 };
 use gatewren_base::config::Reach;
@@ -129,7 +129,7 @@ pub struct UpdatesView<'u> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpgradeRequest {
     /// The container; the host if absent.
-    pub container: Option<ContainerName>,
+    pub container: Option<ContainerRef>,
     /// Which packages.
     pub scope: UpdateScope,
     /// Whether other packages may be removed for it.
@@ -171,7 +171,7 @@ impl UpdatesView<'_> {
     /// When the owner does not allow the helper to query or download, and when apt fails.
     pub async fn check(
         &self,
-        container: Option<&ContainerName>,
+        container: Option<&ContainerRef>,
         refresh: bool,
         job: Option<CallJob>,
     ) -> Result<UpdateCheck, BackendError> {
@@ -220,7 +220,7 @@ impl UpdatesView<'_> {
     /// When the owner does not allow it.
     pub async fn history(
         &self,
-        container: Option<&ContainerName>,
+        container: Option<&ContainerRef>,
         offset: usize,
         limit: usize,
     ) -> Result<UpdateHistory, BackendError> {
@@ -257,8 +257,8 @@ impl UpdatesView<'_> {
     /// name that no container has.
     async fn run(
         &self,
-        container: Option<&ContainerName>,
-        operation: impl FnOnce(Option<ContainerName>) -> Operation,
+        container: Option<&ContainerRef>,
+        operation: impl FnOnce(Option<ContainerRef>) -> Operation,
         time: Duration,
         job: Option<CallJob>,
     ) -> Result<FinishedOperation, BackendError> {

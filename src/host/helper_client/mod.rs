@@ -19,7 +19,7 @@ pub use running::RunningOperation;
 
 pub use gatewren_wire::operations::{
     AuditHead, Backup, BackupAction, BackupId, BackupList, BackupSubject, BackupTarget, BootName,
-    Command, ContainerAction, ContainerListener, ContainerName, ContainerUsage, CountryCode,
+    Command, ContainerAction, ContainerListener, ContainerRef, ContainerUsage, CountryCode,
     DefinitionChanges, DiskName, FIRMWARE_MARK, FileEntry, FileExcerpt, FileFacts, FileList,
     FileMatch, FileMatches, FileWritten, Fingerprint, FirmwareAction, FirmwareId, Frame,
     HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostFileWrite, HostName, HostProbe,

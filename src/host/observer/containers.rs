@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::backends::{
-    BackendError, ContainerDetails, ContainerListener, ContainerName, ContainerState,
+    BackendError, ContainerDetails, ContainerListener, ContainerRef, ContainerState,
     ContainerStatus, ErrorKind, LxcView, Vitals,
 };
 
@@ -40,7 +40,7 @@ pub enum LookDepth {
 #[derive(Debug)]
 pub struct ObservedContainers {
     lxc: LxcView,
-    known: BTreeMap<ContainerName, ObservedContainer>,
+    known: BTreeMap<ContainerRef, ObservedContainer>,
     failing_since: Option<Instant>,
     why_not: Option<String>,
 }
@@ -84,7 +84,7 @@ impl ObservedContainers {
 
     /// `/public/packageData`.
     pub fn document(&self) -> Value {
-        let entry = |(name, known): (&ContainerName, &ObservedContainer)| {
+        let entry = |(name, known): (&ContainerRef, &ObservedContainer)| {
             let facts = container_facts::container(&known.details, &known.ports);
             (name.to_string(), facts)
         };
@@ -103,7 +103,7 @@ impl ObservedContainers {
             .retain(|name, _| names.binary_search(name).is_ok());
         self.take_vitals().await?;
         let settled = |known: &ObservedContainer| how == LookDepth::Glance && known.settled;
-        let asked: BTreeSet<ContainerName> = names
+        let asked: BTreeSet<ContainerRef> = names
             .into_iter()
             .filter(|name| !self.known.get(name).is_some_and(settled))
             .collect();
@@ -118,7 +118,7 @@ impl ObservedContainers {
     /// Applies reported state changes, then looks at the containers that changed.
     pub async fn apply_states(
         &mut self,
-        states: &BTreeMap<ContainerName, ContainerState>,
+        states: &BTreeMap<ContainerRef, ContainerState>,
     ) -> Result<(), BackendError> {
         let mut asked = BTreeSet::new();
         for (name, state) in states {
@@ -142,7 +142,7 @@ impl ObservedContainers {
     /// Looks at containers that were created, deleted or configured.
     pub async fn look_at_defined(
         &mut self,
-        names: &BTreeSet<ContainerName>,
+        names: &BTreeSet<ContainerRef>,
     ) -> Result<(), BackendError> {
         for name in names {
             if let Some(known) = self.known.get_mut(name) {
@@ -153,7 +153,7 @@ impl ObservedContainers {
     }
 
     /// Queries LXC about these containers, a few at a time.
-    async fn ask(&mut self, names: BTreeSet<ContainerName>) -> Result<(), BackendError> {
+    async fn ask(&mut self, names: BTreeSet<ContainerRef>) -> Result<(), BackendError> {
         let mut waiting = names.into_iter();
         let mut asked = JoinSet::new();
         let mut result = Ok(());
@@ -173,7 +173,7 @@ impl ObservedContainers {
     }
 
     /// The current run of a container, if its slowly changing facts are fresh.
-    fn run_of(&self, name: &ContainerName) -> Option<ContainerRun> {
+    fn run_of(&self, name: &ContainerRef) -> Option<ContainerRun> {
         let known = self.known.get(name)?;
         let fresh = known.read_at?.elapsed() < SLOW_FACTS;
         let init_pid = known.details.init_pid;
@@ -182,7 +182,7 @@ impl ObservedContainers {
 
     fn apply_result(
         &mut self,
-        name: ContainerName,
+        name: ContainerRef,
         found: Result<QueryResult, BackendError>,
     ) -> Result<(), BackendError> {
         match found {
@@ -279,8 +279,8 @@ impl ObservedContainer {
 async fn query_container(
     lxc: LxcView,
     known: Option<ContainerRun>,
-    name: ContainerName,
-) -> (ContainerName, Result<QueryResult, BackendError>) {
+    name: ContainerRef,
+) -> (ContainerRef, Result<QueryResult, BackendError>) {
     let looked = timeout(ONE_LOOK, async {
         if let Some(ContainerRun { init_pid }) = known {
             let status = lxc.status(&name).await?;

@@ -10,7 +10,7 @@ use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use super::long_call::call_job;
 use gatewren_host::backends::{
-    Backup, BackupId, BackupSubject, BackupTarget, Backups, BackupsView, ContainerName, TargetName,
+    Backup, BackupId, BackupSubject, BackupTarget, Backups, BackupsView, ContainerRef, TargetName,
     UnreadableTarget, VerifiedBackup,
 };
 use gatewren_wire::registry::{
@@ -100,7 +100,7 @@ struct Create {
     target: TargetName,
     /// The container to back up. Give this or `path`.
     #[serde(default, deserialize_with = "one_alone")]
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// The absolute path of the host directory or file to back up.
     path: Option<String>,
     /// Whether to freeze a running container for the backup. Without it, files may be half old and half new.
@@ -111,7 +111,7 @@ struct Create {
 /// Accepts a name or a list of one, as `StartOS` clients send it.
 fn one_alone<'de, D: Deserializer<'de>>(
     from: D,
-) -> std::result::Result<Option<ContainerName>, D::Error> {
+) -> std::result::Result<Option<ContainerRef>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Form {
@@ -148,7 +148,7 @@ struct Restore {
     /// The container to restore to: its own, or an unused name for a new one with its own hardware addresses and
     /// host name. Give this or `path`.
     #[serde(default, deserialize_with = "one_alone")]
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// The absolute path of the new host directory to restore to, where the owner allows writing.
     path: Option<String>,
 }
@@ -159,7 +159,7 @@ struct Restored {
     backup: BackupId,
     /// The container that it was restored to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// The directory that it was restored to.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
@@ -191,7 +191,7 @@ async fn restore(backups: Arc<Backups>, asked: Restore, cx: Cx) -> Result<Restor
 async fn newest(
     view: &BackupsView,
     target: &TargetName,
-    container: &ContainerName,
+    container: &ContainerRef,
 ) -> Result<BackupId> {
     let list = view.list(Some(target.clone())).await.map_err(failed)?;
     let mut own = list.backups.into_iter().map(|backup| backup.backup);
@@ -205,7 +205,7 @@ async fn newest(
 
 /// Returns the subject: a container or a path, and not both.
 fn subject(
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     path: Option<String>,
 ) -> std::result::Result<BackupSubject, Interruption> {
     /// The maximum length of a path (`PATH_MAX` without its NUL).
@@ -230,7 +230,7 @@ struct List {
     /// Only backups on this target.
     target: Option<TargetName>,
     /// Only backups of this container.
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// How many to skip: `next_offset` of the previous answer.
     #[serde(default)]
     offset: u32,

@@ -10,8 +10,7 @@ use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use super::shell::program;
 use gatewren_host::backends::{
-    ContainerName, JobId, JobOutput, JobStatus, JobStatusList, Jobs, JobsView, ShellCall,
-    neutralise,
+    ContainerRef, JobId, JobOutput, JobStatus, JobStatusList, Jobs, JobsView, ShellCall, neutralise,
 };
 use gatewren_wire::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
@@ -60,7 +59,7 @@ type Most = BoundedNumber<1, 40_960, 16_384>;
 #[serde(deny_unknown_fields)]
 struct Start {
     /// The container to run it in, as `container_list` shows it; default: the host.
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// The command line for `/bin/bash -c` on the host, `/bin/sh -c` in a container. Give this or `argv`.
     command: Option<String>,
     /// A program and its arguments, run without a shell. Give this or `command`.

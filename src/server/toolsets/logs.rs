@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use gatewren_host::backends::{
-    Boot, BootName, ContainerName, Journal, LogCursor, LogLine, LogMoment, LogOrder, LogPage,
+    Boot, BootName, ContainerRef, Journal, LogCursor, LogLine, LogMoment, LogOrder, LogPage,
     LogPattern, LogPriority, LogQuery, LogSearch, UnitName, UptimeHistory,
 };
 use gatewren_wire::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
@@ -57,7 +57,7 @@ type Limit = BoundedNumber<1, 200, 50>;
 #[serde(deny_unknown_fields)]
 struct Query {
     /// A running container; default: the host.
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// Only lines written by or about this unit.
     unit: Option<UnitName>,
     /// This severity or higher.
@@ -106,7 +106,7 @@ async fn query(journal: Arc<Journal>, asked: Query, cx: Cx) -> Result<Answer> {
 #[serde(deny_unknown_fields)]
 struct Wait {
     /// A running container; default: the host.
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// Only lines written by or about this unit.
     unit: Option<UnitName>,
     /// This severity or higher.
@@ -200,7 +200,7 @@ async fn kernel(journal: Arc<Journal>, asked: Kernel, cx: Cx) -> Result<Answer> 
 #[serde(deny_unknown_fields)]
 struct Boots {
     /// A running container; default: the host.
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
 }
 
 /// The maximum number of listed boots.

@@ -13,8 +13,8 @@ use super::failure::failed;
 use super::runtime_commands::note_on_runtime;
 use super::stored_outputs::OUTPUTS;
 use gatewren_host::backends::{
-    CapturedOutput, ContainerName, KEPT_FOR, Program, Shell, ShellCall, ShellOutcome,
-    StoredOutputs, neutralise,
+    CapturedOutput, ContainerRef, KEPT_FOR, Program, Shell, ShellCall, ShellOutcome, StoredOutputs,
+    neutralise,
 };
 use gatewren_wire::protocol::ResourceContents;
 use gatewren_wire::registry::{
@@ -96,7 +96,7 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
 #[serde(deny_unknown_fields)]
 struct InContainer {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The command line for sh.
     command: Option<String>,
     /// A program and its arguments, run without a shell, instead of `command`.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use gatewren_host::backends::{
-    BackendError, ContainerName, ErrorKind, Glob, InvalidGlob, SystemdUnits, UnitChange, UnitLine,
+    BackendError, ContainerRef, ErrorKind, Glob, InvalidGlob, SystemdUnits, UnitChange, UnitLine,
     UnitName, UnitStatus,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Interruption, Page, Result, Risk, Scope, Toolset};
@@ -67,7 +67,7 @@ impl Changing for Toolset<SystemdUnits> {
 #[serde(deny_unknown_fields)]
 struct List {
     /// A running container; default: the host.
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// Only unit names that match this pattern, such as `*.timer` or `docker-*`; * matches any characters, ? one.
     name: Option<Pattern>,
     /// Only units in this state.
@@ -137,7 +137,7 @@ struct Status {
     /// The unit's full name, such as `nginx.service`.
     unit: UnitName,
     /// A running container; default: the host.
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
 }
 
 async fn status(
@@ -163,7 +163,7 @@ struct Changed {
 async fn apply_change(
     units: &SystemdUnits,
     unit: UnitName,
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     change: UnitChange,
     cx: &Cx,
 ) -> Result<Changed> {
@@ -185,7 +185,7 @@ macro_rules! change {
             /// The unit's full name, such as `nginx.service`.
             unit: UnitName,
             /// A running container; default: the host.
-            container: Option<ContainerName>,
+            container: Option<ContainerRef>,
         }
 
         async fn $function(units: Arc<SystemdUnits>, request: $change, cx: Cx) -> Result<Changed> {

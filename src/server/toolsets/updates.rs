@@ -9,7 +9,7 @@ use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use super::long_call::call_job;
 use gatewren_host::backends::{
-    BackendError, ContainerName, ErrorKind, PackageName, UpdateApplied, UpdateCheck, UpdateHistory,
+    BackendError, ContainerRef, ErrorKind, PackageName, UpdateApplied, UpdateCheck, UpdateHistory,
     UpdateScope, Updates, UpgradeRequest,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
@@ -42,7 +42,7 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
 #[serde(deny_unknown_fields)]
 struct Check {
     /// A running container; default: the host.
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// Refresh the lists first, if allowed; host only.
     #[serde(default)]
     refresh: bool,
@@ -64,7 +64,7 @@ async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateChec
 struct Apply {
     /// A running container; default: the host. On both, waits up to five minutes for another apt, and names its process.
     /// Without systemd in a container, the upgrade stops with gatewren, and the next run finishes it.
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// Install only security updates.
     #[serde(default)]
     security_only: bool,
@@ -103,7 +103,7 @@ async fn apply(updates: Arc<Updates>, asked: Apply, cx: Cx) -> Result<UpdateAppl
 #[serde(deny_unknown_fields)]
 struct History {
     /// A running container; default: the host.
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     /// Maximum apt runs, 1 to 50.
     #[serde(default)]
     limit: BoundedNumber<1, 50, 10>,

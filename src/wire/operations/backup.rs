@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use gatewren_base::config::HelperClass;
 
-use super::name::ContainerName;
+use super::name::ContainerRef;
 use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
 use super::text_type::{InvalidText, text_type};
 
@@ -31,7 +31,7 @@ text_type!(
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", description = "", extend("pattern" = ID_PATTERN))]
 pub struct BackupId {
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
     stamp: String,
 }
 
@@ -45,19 +45,19 @@ const STAMP_BYTES: std::ops::RangeInclusive<usize> = 8..=32;
 
 impl BackupId {
     /// Creates the id of a backup of a container, or of the host if `None`; `made` is an RFC 3339 time.
-    pub fn new(container: Option<ContainerName>, made: &str) -> Self {
+    pub fn new(container: Option<ContainerRef>, made: &str) -> Self {
         let stamp = made.replace(':', "-");
         Self { container, stamp }
     }
 
     /// The container that was backed up; `None` for the host.
-    pub fn container(&self) -> Option<&ContainerName> {
+    pub fn container(&self) -> Option<&ContainerRef> {
         self.container.as_ref()
     }
 
     /// Returns the id with another container.
     #[must_use]
-    pub fn of(self, container: ContainerName) -> Self {
+    pub fn of(self, container: ContainerRef) -> Self {
         Self {
             container: Some(container),
             ..self
@@ -106,7 +106,7 @@ impl From<BackupId> for String {
 
 impl fmt::Display for BackupId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let subject = self.container.as_ref().map_or(HOST, ContainerName::as_str);
+        let subject = self.container.as_ref().map_or(HOST, ContainerRef::as_str);
         write!(f, "{subject}@{}", self.stamp)
     }
 }
@@ -116,14 +116,14 @@ impl fmt::Display for BackupId {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum BackupSubject {
     /// A container: its definition and its root file system.
-    Container(ContainerName),
+    Container(ContainerRef),
     /// A directory or file of the host, by its absolute path. A restore needs a directory that does not exist yet.
     Path(String),
 }
 
 impl BackupSubject {
     /// The container, if it is one.
-    pub fn container(&self) -> Option<&ContainerName> {
+    pub fn container(&self) -> Option<&ContainerRef> {
         match self {
             Self::Container(container) => Some(container),
             Self::Path(_) => None,
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn an_id_says_what_it_is_of() {
-        let web: ContainerName = "web".parse().unwrap();
+        let web: ContainerRef = "web".parse().unwrap();
         let id = BackupId::new(Some(web.clone()), "2026-07-28T09:30:00.000Z");
         assert_eq!(id.to_string(), "web@2026-07-28T09-30-00.000Z");
         assert_eq!(id.to_string().parse(), Ok(id.clone()));

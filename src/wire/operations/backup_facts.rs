@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     backup::{BackupId, TargetName},
-    name::ContainerName,
+    name::ContainerRef,
 };
 
 /// The kind of a backup target.
@@ -58,7 +58,7 @@ pub struct Backup {
     pub target: Option<TargetName>,
     /// The container that was backed up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<ContainerName>,
+    pub container: Option<ContainerRef>,
     /// The host directory or file that was backed up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,

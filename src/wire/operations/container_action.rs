@@ -6,7 +6,7 @@ use gatewren_base::config::HelperClass::{ContainerFiles, LxcManage, LxcReads, Lx
 
 use super::container_paths::InsidePath;
 use super::host_setting::HostName;
-use super::name::ContainerName;
+use super::name::ContainerRef;
 use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
 use super::snapshot_name::SnapshotName;
 
@@ -49,7 +49,7 @@ pub enum ContainerAction {
     /// Copy a stopped container.
     Clone {
         /// The copy's name.
-        to: ContainerName,
+        to: ContainerRef,
     },
     /// Delete the container and all its data.
     Destroy {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::name::ContainerName;
+use super::name::ContainerRef;
 use super::outcome::OperationEnd;
 use super::text_type::text_type;
 
@@ -44,7 +44,7 @@ pub struct Job {
     pub operation: String,
     /// The container that it is about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<ContainerName>,
+    pub container: Option<ContainerRef>,
     /// The beginning of its command, for people; secrets are removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,

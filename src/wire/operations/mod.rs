@@ -63,7 +63,7 @@ pub use host_view::HostView;
 pub use job::{Job, JobId, JobOutputHeader};
 pub use limits::OperationLimits;
 pub use log_query::{BootName, LogCursor, LogOrder, LogPattern, LogPriority, LogQuery};
-pub use name::ContainerName;
+pub use name::ContainerRef;
 pub use name_servers::NameServers;
 pub use operation::Operation;
 pub use operation_facts::{OperationFacts, TimeClass};

@@ -9,7 +9,7 @@ text_type!(
     ///
     /// One to 64 of `A-Z a-z 0-9 . _ -`, beginning with a letter or a digit. It is never parsed as an option, and it
     /// cannot leave a directory.
-    ContainerName,
+    ContainerRef,
     { "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" },
     |name| {
         let mut bytes = name.bytes();
@@ -20,7 +20,7 @@ text_type!(
     "a container name is 1 to 64 letters, digits, '.', '_' and '-', and begins with a letter or a digit"
 );
 
-impl ContainerName {
+impl ContainerRef {
     /// Returns a random name that no container has and that cannot be guessed.
     pub fn of_none() -> Self {
         Self(Uuid::new_v4().simple().to_string())
@@ -45,13 +45,13 @@ mod tests {
             "ä",
             &"x".repeat(65),
         ] {
-            assert!(bad.parse::<ContainerName>().is_err(), "{bad:?}");
+            assert!(bad.parse::<ContainerRef>().is_err(), "{bad:?}");
         }
         for good in ["alpha", "a", "0", "arr-sonarr_2.1", &"x".repeat(64)] {
-            assert_eq!(good.parse::<ContainerName>().unwrap().as_str(), good);
+            assert_eq!(good.parse::<ContainerRef>().unwrap().as_str(), good);
         }
-        let none = ContainerName::of_none();
+        let none = ContainerRef::of_none();
         assert_eq!(none.as_str().parse(), Ok(none.clone()));
-        assert_ne!(none, ContainerName::of_none());
+        assert_ne!(none, ContainerRef::of_none());
     }
 }

@@ -18,7 +18,7 @@ use super::host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrit
 use super::host_setting::HostSetting;
 use super::job::JobId;
 use super::log_query::LogQuery;
-use super::name::ContainerName;
+use super::name::ContainerRef;
 use super::name_servers::NameServers;
 use super::operation_facts::{OperationFacts, TimeClass, changes, operations, reads};
 use super::owner_message::MailMessage;
@@ -63,7 +63,7 @@ operations! {
         /// Run a command inside a running container.
         ContainerCommand {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
             /// The command.
             command: Command,
         } with (container) = changes("container_command", ContainerShell).takes(TimeClass::Command).on(container);
@@ -72,38 +72,38 @@ operations! {
         /// Print the state, first process and addresses of a container, as `lxc-info` does.
         ContainerInfo {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
         } with (container) = reads("container_info", LxcReads).on(container);
         /// Print a container's configuration file.
         ContainerConfig {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
         } with (container) = reads("container_config", LxcReads).on(container);
         /// Print a container's `os-release`, read from its root file system.
         ContainerOsRelease {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
         } with (container) = reads("container_os_release", LxcReads).on(container);
         /// Print the kernel's data about running containers, a JSON object ([`Vitals`](super::vitals::Vitals)) a line.
         ContainerVitals {
             /// The container; when absent, all containers that an earlier query found running, without their usage.
             #[serde(default)]
-            container: Option<ContainerName>,
+            container: Option<ContainerRef>,
         } with (container) = reads("container_vitals", LxcReads).on(container);
         /// Count the bytes on disk of a container's root file system, and print them (`du`).
         ContainerDisk {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
         } with (container) = reads("container_disk", LxcReads).on(container);
         /// Start a container.
         ContainerStart {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
         } with (container) = changes("container_start", LxcWrites).on(container);
         /// Stop a container: request a shutdown, then kill it after the grace period.
         ContainerStop {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
             /// Seconds to wait for an orderly shutdown; 0 kills at once.
             grace_s: u32,
         } with (container) = changes("container_stop", LxcWrites).on(container);
@@ -111,7 +111,7 @@ operations! {
         #[serde(rename = "container_deed")]
         ContainerAction {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
             /// The operation.
             #[serde(rename = "deed")]
             action: ContainerAction,
@@ -119,7 +119,7 @@ operations! {
         /// Create a container from a template that `helper.toml` names.
         ContainerCreate {
             /// The new container's name.
-            name: ContainerName,
+            name: ContainerRef,
             /// The template's name in `helper.toml`.
             template: String,
         } = changes("container_create", LxcManage).takes(TimeClass::Copy);
@@ -143,14 +143,14 @@ operations! {
         UpdateCheck {
             /// The container; the host when absent.
             #[serde(default)]
-            container: Option<ContainerName>,
+            container: Option<ContainerRef>,
         } with (container) = reads("update_check", Updates).on(container);
         /// Have apt fetch its package lists. The helper rejects this for a container, because it would run the
         /// container's apt.
         UpdateRefresh {
             /// The container; the host when absent.
             #[serde(default)]
-            container: Option<ContainerName>,
+            container: Option<ContainerRef>,
         } with (container) = changes("update_refresh", UpdatesApply).takes(TimeClass::Refresh).on(container);
         /// Have apt upgrade packages, and print its output and then the differences, a line each after `gatewren: `.
         UpdateApply(UpdateOrder) with (0: order) = changes("update_apply", UpdatesApply).takes(TimeClass::Copy).on(&order.container);
@@ -158,7 +158,7 @@ operations! {
         UpdateHistory {
             /// The container; the host when absent.
             #[serde(default)]
-            container: Option<ContainerName>,
+            container: Option<ContainerRef>,
             /// The number of the rotated file; 0 for the current one.
             file: u8,
         } with (container) = reads("update_history", Updates).on(container);
@@ -170,7 +170,7 @@ operations! {
         /// Print lines of a running container's own journal, read by the host's `journalctl`.
         ContainerLog {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
             /// The query.
             query: LogQuery,
         } with (container) = reads("container_log", LxcReads).on(container);
@@ -182,7 +182,7 @@ operations! {
         /// Print the boots in a running container's own journal, read by the host's `journalctl`.
         ContainerBoots {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
         } with (container) = reads("container_boots", LxcReads).on(container);
         /// Print the host's processes with the highest usage, as JSON ([`Processes`](super::processes::ProcessUsageList)).
         HostProcesses {
@@ -202,19 +202,19 @@ operations! {
         /// Print the units of a running container's own systemd, a unit a line, as `systemctl list-units` does.
         ContainerUnitList {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
         } with (container) = reads("container_unit_list", LxcReads).on(container);
         /// Print the properties of a unit of a running container's own systemd, a property a line.
         ContainerUnit {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
             /// The unit.
             unit: UnitName,
         } with (container) = reads("container_unit", LxcReads).on(container);
         /// Have a running container's own systemd change a unit, and wait for the end of the change.
         ContainerUnitChange {
             /// The container.
-            container: ContainerName,
+            container: ContainerRef,
             /// The unit.
             unit: UnitName,
             /// The change.
@@ -376,7 +376,7 @@ impl Operation {
     }
 
     /// The container that the operation is about, if any.
-    pub fn container(&self) -> Option<&ContainerName> {
+    pub fn container(&self) -> Option<&ContainerRef> {
         self.facts().container
     }
 }

@@ -2,7 +2,7 @@
 
 use gatewren_base::config::HelperClass;
 
-use super::name::ContainerName;
+use super::name::ContainerRef;
 
 /// The facts of an operation.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub struct OperationFacts<'a> {
     /// How long it may take.
     pub time: TimeClass,
     /// The container that it is about, if any.
-    pub container: Option<&'a ContainerName>,
+    pub container: Option<&'a ContainerRef>,
 }
 
 /// How long an operation may take; the helper's limits have the durations.
@@ -70,7 +70,7 @@ impl<'a> OperationFacts<'a> {
     }
 
     /// Sets the container that it is about.
-    pub(super) fn on(self, container: impl Into<Option<&'a ContainerName>>) -> Self {
+    pub(super) fn on(self, container: impl Into<Option<&'a ContainerRef>>) -> Self {
         let container = container.into();
         Self { container, ..self }
     }

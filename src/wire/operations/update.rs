@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::name::ContainerName;
+use super::name::ContainerRef;
 use super::text_type::text_type;
 
 text_type!(
@@ -20,7 +20,7 @@ text_type!(
 pub struct UpdateOrder {
     /// The running container; the host when absent.
     #[serde(default)]
-    pub container: Option<ContainerName>,
+    pub container: Option<ContainerRef>,
     /// Which packages are upgraded.
     pub scope: UpdateScope,
     /// Whether apt may remove other packages.

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::name::ContainerName;
+use super::name::ContainerRef;
 
 /// A running container as the kernel shows it; LXC is not queried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vitals {
     /// The container's name.
-    pub container: ContainerName,
+    pub container: ContainerRef,
     /// The host's process id of its first process.
     pub init_pid: u32,
     /// Whether its processes are frozen.

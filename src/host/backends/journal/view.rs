@@ -8,8 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::helper_client::{
-    ContainerName, HelperClient, LogCursor, LogOrder, LogQuery, Operation, OperationLimits,
-    UnitName,
+    ContainerRef, HelperClient, LogCursor, LogOrder, LogQuery, Operation, OperationLimits, UnitName,
 };
 use gatewren_base::config::Reach;
 
@@ -53,7 +52,7 @@ pub struct JournalView {
 #[derive(Debug, Clone)]
 pub struct LogSearch {
     /// The container with the journal; the host if absent.
-    pub container: Option<ContainerName>,
+    pub container: Option<ContainerRef>,
     /// Which lines.
     pub query: LogQuery,
     /// The maximum number of lines.
@@ -143,10 +142,7 @@ impl JournalView {
     ///
     /// # Errors
     /// As for a search.
-    pub async fn boots(
-        &self,
-        container: Option<&ContainerName>,
-    ) -> Result<Vec<Boot>, BackendError> {
+    pub async fn boots(&self, container: Option<&ContainerRef>) -> Result<Vec<Boot>, BackendError> {
         let (operation, asked) = match container {
             None => {
                 self.access.host()?;
@@ -229,7 +225,7 @@ impl JournalView {
     fn operation(
         &self,
         search: &LogSearch,
-    ) -> Result<(Operation, Option<ContainerName>), BackendError> {
+    ) -> Result<(Operation, Option<ContainerRef>), BackendError> {
         let mut query = search.query.clone();
         let Some(name) = &search.container else {
             self.access.host()?;
@@ -273,8 +269,8 @@ fn is_of_ours(field: &Value) -> bool {
 
 /// Returns the answer, with the container's requested name restored in errors.
 fn restore_name<T>(
-    name: Option<&ContainerName>,
-    asked: Option<&ContainerName>,
+    name: Option<&ContainerRef>,
+    asked: Option<&ContainerRef>,
     answer: Result<T, BackendError>,
 ) -> Result<T, BackendError> {
     match (name, asked) {

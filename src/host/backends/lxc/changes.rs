@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::helper_client::{
-    ContainerAction, ContainerName, DefinitionChanges, Operation, SnapshotFacts, SnapshotName,
+    ContainerAction, ContainerRef, DefinitionChanges, Operation, SnapshotFacts, SnapshotName,
 };
 use gatewren_base::sys::neutralise;
 
@@ -40,7 +40,7 @@ pub struct ContainerSnapshot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContainerDefinition {
     /// The container's name.
-    pub container: ContainerName,
+    pub container: ContainerRef,
     /// The container's host name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
@@ -55,7 +55,7 @@ pub struct ContainerDefinition {
 
 impl LxcView {
     /// Freezes or thaws a container; one already in the requested state is unchanged.
-    pub async fn set_frozen(&self, name: &ContainerName, frozen: bool) -> Result<(), BackendError> {
+    pub async fn set_frozen(&self, name: &ContainerRef, frozen: bool) -> Result<(), BackendError> {
         let is = self.status(name).await?.state == ContainerState::Frozen;
         let action = match frozen {
             wanted if wanted == is => return Ok(()),
@@ -66,7 +66,7 @@ impl LxcView {
     }
 
     /// Sets whether a container starts when the host boots.
-    pub async fn set_autostart(&self, name: &ContainerName, on: bool) -> Result<(), BackendError> {
+    pub async fn set_autostart(&self, name: &ContainerRef, on: bool) -> Result<(), BackendError> {
         self.perform(name, ContainerAction::Autostart { on }, SHORT)
             .await
             .map(drop)
@@ -75,7 +75,7 @@ impl LxcView {
     /// Returns a container's definition.
     pub async fn definition(
         &self,
-        container: &ContainerName,
+        container: &ContainerRef,
     ) -> Result<ContainerDefinition, BackendError> {
         let config = self.config(container).await?;
         Ok(ContainerDefinition {
@@ -90,7 +90,7 @@ impl LxcView {
     /// Changes its definition; the changes take effect at its next start.
     pub async fn configure(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         changes: DefinitionChanges,
     ) -> Result<(), BackendError> {
         self.perform(name, ContainerAction::Configure { changes }, SHORT)
@@ -101,7 +101,7 @@ impl LxcView {
     /// Returns its snapshots, oldest first.
     pub async fn snapshots(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
     ) -> Result<Vec<ContainerSnapshot>, BackendError> {
         let text = self
             .perform(name, ContainerAction::Snapshots {}, SHORT)
@@ -114,7 +114,7 @@ impl LxcView {
     /// Makes a snapshot of a stopped container and returns its name.
     pub async fn snapshot(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         comment: Option<String>,
     ) -> Result<SnapshotName, BackendError> {
         let answer = self
@@ -128,7 +128,7 @@ impl LxcView {
     /// Restores a stopped container from a snapshot.
     pub async fn restore(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         snapshot: SnapshotName,
     ) -> Result<(), BackendError> {
         self.perform(name, ContainerAction::Restore { snapshot }, LONG)
@@ -140,7 +140,7 @@ impl LxcView {
     /// if it ran. Returns the snapshot.
     pub async fn rebuild(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         snapshot: Option<SnapshotName>,
         grace: Duration,
     ) -> Result<SnapshotName, BackendError> {
@@ -167,7 +167,7 @@ impl LxcView {
     /// Deletes a snapshot.
     pub async fn forget(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         snapshot: SnapshotName,
     ) -> Result<(), BackendError> {
         self.perform(name, ContainerAction::Forget { snapshot }, LONG)
@@ -178,8 +178,8 @@ impl LxcView {
     /// Clones a stopped container under a name that the caller may access too.
     pub async fn clone_to(
         &self,
-        name: &ContainerName,
-        to: &ContainerName,
+        name: &ContainerRef,
+        to: &ContainerRef,
     ) -> Result<(), BackendError> {
         self.check_access(to)?;
         let to = to.clone();
@@ -189,7 +189,7 @@ impl LxcView {
     }
 
     /// Creates a container from a template.
-    pub async fn create(&self, name: &ContainerName, template: String) -> Result<(), BackendError> {
+    pub async fn create(&self, name: &ContainerRef, template: String) -> Result<(), BackendError> {
         self.check_access(name)?;
         check_length(&template)?;
         let name = name.clone();
@@ -200,7 +200,7 @@ impl LxcView {
     /// Destroys a container with all its content.
     pub async fn destroy(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         force: bool,
         snapshots: bool,
     ) -> Result<(), BackendError> {
@@ -211,7 +211,7 @@ impl LxcView {
     /// Runs an action on a container and returns its output.
     pub(super) async fn perform(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         action: ContainerAction,
         time: Duration,
     ) -> Result<String, BackendError> {
@@ -227,7 +227,7 @@ impl LxcView {
 
     /// The caller must have access to the name of a new container. Otherwise the result would
     /// reveal which inaccessible names are taken.
-    fn check_access(&self, name: &ContainerName) -> Result<(), BackendError> {
+    fn check_access(&self, name: &ContainerRef) -> Result<(), BackendError> {
         if self.shows(name) {
             return Ok(());
         }

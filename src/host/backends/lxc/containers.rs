@@ -5,7 +5,7 @@ use std::time::Duration;
 use tracing::debug;
 
 use crate::helper_client::{
-    Capture, ContainerName, ContainerUsage, FinishedOperation, HelperClient, Operation,
+    Capture, ContainerRef, ContainerUsage, FinishedOperation, HelperClient, Operation,
     OperationEnd, OperationLimits, Vitals,
 };
 use gatewren_base::config::Reach;
@@ -68,9 +68,9 @@ impl Lxc {
 
 impl LxcView {
     /// Returns all names, sorted. Names that gatewren's tools reject are left out.
-    pub async fn list(&self) -> Result<Vec<ContainerName>, BackendError> {
+    pub async fn list(&self) -> Result<Vec<ContainerRef>, BackendError> {
         let text = self.ask(Operation::ContainerList {}, QUESTION_TIME).await?;
-        let mut names: Vec<ContainerName> = text
+        let mut names: Vec<ContainerRef> = text
             .split_whitespace()
             .filter_map(|name| name.parse().ok())
             .filter(|name| self.access.shows(name))
@@ -81,7 +81,7 @@ impl LxcView {
     }
 
     /// Returns a container's status, as LXC reports it.
-    pub async fn status(&self, name: &ContainerName) -> Result<ContainerStatus, BackendError> {
+    pub async fn status(&self, name: &ContainerRef) -> Result<ContainerStatus, BackendError> {
         let operation = |container| Operation::ContainerInfo { container };
         let text = self.ask_container(name, operation, QUESTION_TIME).await?;
         let unclear = || {
@@ -94,7 +94,7 @@ impl LxcView {
     }
 
     /// Returns all details of a container.
-    pub async fn info(&self, name: &ContainerName) -> Result<ContainerDetails, BackendError> {
+    pub async fn info(&self, name: &ContainerRef) -> Result<ContainerDetails, BackendError> {
         let (status, config, os) =
             tokio::join!(self.status(name), self.config(name), self.os_release(name));
         let (status, config) = (status?, config?);
@@ -123,7 +123,7 @@ impl LxcView {
 
     /// Returns the size of a root file system in bytes; `None` if counting takes more than five
     /// seconds.
-    pub async fn disk_bytes(&self, name: &ContainerName) -> Option<u64> {
+    pub async fn disk_bytes(&self, name: &ContainerRef) -> Option<u64> {
         let operation = Operation::ContainerDisk {
             container: self.access.name(name),
         };
@@ -141,7 +141,7 @@ impl LxcView {
     }
 
     /// Returns the kernel's facts about a running container.
-    pub async fn vitals(&self, name: &ContainerName) -> Result<Vitals, BackendError> {
+    pub async fn vitals(&self, name: &ContainerRef) -> Result<Vitals, BackendError> {
         let operation = |name| Operation::ContainerVitals {
             container: Some(name),
         };
@@ -158,7 +158,7 @@ impl LxcView {
     /// An unreadable container is left out of the list.
     pub async fn vitals_of(
         &self,
-        container: Option<&ContainerName>,
+        container: Option<&ContainerRef>,
     ) -> Result<Vec<Vitals>, BackendError> {
         if let Some(name) = container {
             return Ok(vec![self.vitals(name).await?]);
@@ -212,7 +212,7 @@ impl LxcView {
     }
 
     /// Starts a container; a running one is unchanged.
-    pub async fn start(&self, name: &ContainerName) -> Result<(), BackendError> {
+    pub async fn start(&self, name: &ContainerRef) -> Result<(), BackendError> {
         match self.status(name).await?.state {
             ContainerState::Running | ContainerState::Starting => return Ok(()),
             ContainerState::Frozen => return Err(frozen(name)),
@@ -225,14 +225,14 @@ impl LxcView {
     }
 
     /// Asks a container to stop and forces it after `grace`; a stopped one is unchanged.
-    pub async fn stop(&self, name: &ContainerName, grace: Duration) -> Result<(), BackendError> {
+    pub async fn stop(&self, name: &ContainerRef, grace: Duration) -> Result<(), BackendError> {
         self.stop_as_job(name, grace, None).await
     }
 
     /// Like `stop`, run as a job during the grace period.
     pub async fn stop_as_job(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         grace: Duration,
         job: Option<CallJob>,
     ) -> Result<(), BackendError> {
@@ -249,7 +249,7 @@ impl LxcView {
     }
 
     /// Stops a container and starts it again; a stopped one is started.
-    pub async fn restart(&self, name: &ContainerName, grace: Duration) -> Result<(), BackendError> {
+    pub async fn restart(&self, name: &ContainerRef, grace: Duration) -> Result<(), BackendError> {
         self.stop(name, grace).await?;
         self.start(name).await
     }
@@ -275,7 +275,7 @@ impl LxcView {
     /// Returns a container's definition.
     pub(super) async fn config(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
     ) -> Result<ContainerConfig, BackendError> {
         let operation = |container| Operation::ContainerConfig { container };
         let text = self.ask_container(name, operation, QUESTION_TIME).await?;
@@ -283,7 +283,7 @@ impl LxcView {
     }
 
     /// Returns `None` for a container without the file, such as a busybox.
-    async fn os_release(&self, name: &ContainerName) -> Option<OsRelease> {
+    async fn os_release(&self, name: &ContainerRef) -> Option<OsRelease> {
         let operation = |container| Operation::ContainerOsRelease { container };
         let text = self
             .ask_container(name, operation, QUESTION_TIME)
@@ -295,8 +295,8 @@ impl LxcView {
     /// Runs an operation on one container.
     pub(super) async fn ask_container(
         &self,
-        name: &ContainerName,
-        operation: impl FnOnce(ContainerName) -> Operation,
+        name: &ContainerRef,
+        operation: impl FnOnce(ContainerRef) -> Operation,
         time: Duration,
     ) -> Result<String, BackendError> {
         let asked = self.access.name(name);
@@ -327,12 +327,12 @@ impl LxcView {
     }
 
     /// Whether the caller may access a container.
-    pub(super) fn shows(&self, name: &ContainerName) -> bool {
+    pub(super) fn shows(&self, name: &ContainerRef) -> bool {
         self.access.shows(name)
     }
 
     /// Returns the name under which a container is queried.
-    pub(super) fn query_name(&self, name: &ContainerName) -> ContainerName {
+    pub(super) fn query_name(&self, name: &ContainerRef) -> ContainerRef {
         self.access.name(name)
     }
 }
@@ -345,7 +345,7 @@ fn read_vitals(text: &str) -> Result<Vec<Vitals>, BackendError> {
     })
 }
 
-fn frozen(name: &ContainerName) -> BackendError {
+fn frozen(name: &ContainerRef) -> BackendError {
     BackendError::new(
         ErrorKind::NotRunning,
         format!("container '{name}' is frozen; unfreeze it first (container_unfreeze)"),
@@ -443,7 +443,7 @@ mod tests {
             host: true,
         };
         let within = lxc.view_for(&Reach::of(&space), "test");
-        let name = |container: &str| -> ContainerName { container.parse().unwrap() };
+        let name = |container: &str| -> ContainerRef { container.parse().unwrap() };
         assert_eq!(within.list().await.unwrap(), [name(&near.name)]);
         assert!(whole.list().await.unwrap().contains(&name(&far.name)));
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::ContainerName;
+use crate::helper_client::ContainerRef;
 
 use super::super::os_release::OsRelease;
 use super::super::source::field;
@@ -42,7 +42,7 @@ pub struct ContainerStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContainerDetails {
     /// Its name; on Proxmox its number.
-    pub name: ContainerName,
+    pub name: ContainerRef,
     /// Its host name, if its configuration sets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,

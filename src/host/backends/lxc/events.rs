@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::helper_client::{ContainerName, Frame, RunningOperation, Stream};
+use crate::helper_client::{ContainerRef, Frame, RunningOperation, Stream};
 
 use super::super::error::{BackendError, ErrorKind};
 use super::super::request::obstacle;
@@ -15,9 +15,9 @@ const MAX_LINE: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChangedContainers {
     /// The containers that changed their state, with the new state.
-    pub states: BTreeMap<ContainerName, ContainerState>,
+    pub states: BTreeMap<ContainerRef, ContainerState>,
     /// Containers that were added, removed or redefined.
-    pub defined: BTreeSet<ContainerName>,
+    pub defined: BTreeSet<ContainerRef>,
     /// Whether any container may have been added, removed or redefined.
     pub all: bool,
 }
@@ -25,8 +25,8 @@ pub struct ChangedContainers {
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ContainerEvent {
-    State(ContainerName, ContainerState),
-    Defined(ContainerName),
+    State(ContainerRef, ContainerState),
+    Defined(ContainerRef),
     AllDefined,
 }
 

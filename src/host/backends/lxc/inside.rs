@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::helper_client::{
-    Capture, ContainerAction, ContainerName, FileExcerpt, InsideEntry, InsidePath, LogCursor,
+    Capture, ContainerAction, ContainerRef, FileExcerpt, InsideEntry, InsidePath, LogCursor,
     LogFile, Operation,
 };
 use gatewren_base::sys::neutralise;
@@ -99,7 +99,7 @@ impl LxcView {
     /// Returns a part of a log file: from an offset on, or the last lines.
     pub async fn log_file(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         log: LogFile,
         lines: u32,
         offset: Option<u64>,
@@ -133,7 +133,7 @@ impl LxcView {
     /// Returns a page of a directory, starting after a name.
     pub async fn list_files(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         path: InsidePath,
         after: Option<String>,
         limit: u32,
@@ -160,7 +160,7 @@ impl LxcView {
     /// Returns a part of a file.
     pub async fn read_file(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         path: InsidePath,
         offset: u64,
         bytes: u32,
@@ -190,7 +190,7 @@ impl LxcView {
     /// Writes a file atomically.
     pub async fn write_file(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         path: InsidePath,
         content: &[u8],
         mode: Option<u32>,
@@ -207,7 +207,7 @@ impl LxcView {
     /// Returns the output, and whether some of it is missing.
     async fn bytes(
         &self,
-        name: &ContainerName,
+        name: &ContainerRef,
         action: ContainerAction,
         capture: Capture,
     ) -> Result<(Vec<u8>, bool), BackendError> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::helper_client::{ContainerName, HelperClient, Operation, UnitChange, UnitName};
+use crate::helper_client::{ContainerRef, HelperClient, Operation, UnitChange, UnitName};
 use gatewren_base::config::Reach;
 
 use super::super::access_filter::{AccessFilter, unmask_error};
@@ -66,7 +66,7 @@ impl SystemdUnitsView {
     /// `NotRunning` for a container.
     pub async fn list(
         &self,
-        container: Option<&ContainerName>,
+        container: Option<&ContainerRef>,
     ) -> Result<Vec<UnitLine>, BackendError> {
         let Some(name) = container else {
             return self.systemd.view_for(&self.reach).list().await;
@@ -81,7 +81,7 @@ impl SystemdUnitsView {
     /// `NotFound` when the unit does not exist; otherwise as [`Self::list`].
     pub async fn status(
         &self,
-        container: Option<&ContainerName>,
+        container: Option<&ContainerRef>,
         unit: &UnitName,
     ) -> Result<UnitStatus, BackendError> {
         let Some(name) = container else {
@@ -106,7 +106,7 @@ impl SystemdUnitsView {
     /// When the owner does not allow it, when the unit does not exist, and when the change fails.
     pub async fn change(
         &self,
-        container: Option<&ContainerName>,
+        container: Option<&ContainerRef>,
         unit: &UnitName,
         change: UnitChange,
     ) -> Result<String, BackendError> {
@@ -194,8 +194,8 @@ impl SystemdUnitsView {
     /// container has.
     async fn inside(
         &self,
-        name: &ContainerName,
-        operation: impl FnOnce(ContainerName) -> Operation,
+        name: &ContainerRef,
+        operation: impl FnOnce(ContainerRef) -> Operation,
         time: Duration,
     ) -> Result<String, BackendError> {
         let asked = self.access.name(name);
@@ -248,7 +248,7 @@ fn read_change_answer(
     Ok("done".to_owned())
 }
 
-fn add_systemd_hint(name: &ContainerName, error: BackendError) -> BackendError {
+fn add_systemd_hint(name: &ContainerRef, error: BackendError) -> BackendError {
     let has_none = error.message.starts_with("it does not run systemd");
     if error.kind == ErrorKind::Failed && has_none {
         let words = format!("container '{name}' has no units: it does not run systemd");
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_container_without_systemd_is_told_so() {
-        let name: ContainerName = "web".parse().unwrap();
+        let name: ContainerRef = "web".parse().unwrap();
         let problem = "it does not run systemd (No such file or directory (os error 2))";
         let error = add_systemd_hint(&name, BackendError::new(ErrorKind::Failed, problem));
         assert!(

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
-    ContainerDetails, ContainerName, ContainerSnapshot, Lxc, SnapshotName,
+    ContainerDetails, ContainerRef, ContainerSnapshot, Lxc, SnapshotName,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -68,7 +68,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
 #[serde(deny_unknown_fields)]
 struct List {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -89,7 +89,7 @@ async fn list(lxc: Arc<Lxc>, List { container }: List, cx: Cx) -> Result<Snapsho
 #[serde(deny_unknown_fields)]
 struct Keep {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The purpose of the snapshot, in one line.
     comment: Option<String>,
 }
@@ -97,7 +97,7 @@ struct Keep {
 #[derive(Serialize, JsonSchema)]
 struct Kept {
     /// The container's name.
-    container: ContainerName,
+    container: ContainerRef,
     /// The snapshot's name.
     snapshot: SnapshotName,
 }
@@ -117,7 +117,7 @@ async fn keep(lxc: Arc<Lxc>, Keep { container, comment }: Keep, cx: Cx) -> Resul
 #[serde(deny_unknown_fields)]
 struct Restore {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The snapshot's name, as `container_snapshot_list` shows it.
     snapshot: SnapshotName,
 }
@@ -141,7 +141,7 @@ async fn restore(
 #[serde(deny_unknown_fields)]
 struct Forget {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The snapshot's name, as `container_snapshot_list` shows it.
     snapshot: SnapshotName,
 }
@@ -170,7 +170,7 @@ type Grace = BoundedNumber<0, 40, 10>;
 #[serde(deny_unknown_fields)]
 struct Rebuild {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The snapshot's name, as `container_snapshot_list` shows it.
     snapshot: Option<SnapshotName>,
     /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
@@ -202,9 +202,9 @@ async fn rebuild(lxc: Arc<Lxc>, asked: Rebuild, cx: Cx) -> Result<Rebuilt> {
 #[serde(deny_unknown_fields)]
 struct Clone {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The clone's name; it must not be in use.
-    new_name: ContainerName,
+    new_name: ContainerRef,
 }
 
 async fn clone(
@@ -227,7 +227,7 @@ async fn clone(
 #[serde(deny_unknown_fields)]
 struct Create {
     /// The new container's name; it must not be in use.
-    container: ContainerName,
+    container: ContainerRef,
     /// The template's name.
     template: TemplateName,
 }
@@ -273,7 +273,7 @@ async fn create(
 #[serde(deny_unknown_fields)]
 struct Destroy {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// Only stop it and turn autostart off; the container is kept.
     #[serde(default)]
     soft: bool,
@@ -288,7 +288,7 @@ struct Destroy {
 #[derive(Serialize, JsonSchema)]
 struct Destroyed {
     /// The container's name.
-    container: ContainerName,
+    container: ContainerRef,
     /// Whether it was destroyed; false if it was only stopped.
     destroyed: bool,
 }

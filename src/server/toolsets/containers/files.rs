@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
-    ContainerName, DirectoryPage, InsidePart, InsidePath, Lxc, PART_BYTES, from_base64,
+    ContainerRef, DirectoryPage, InsidePart, InsidePath, Lxc, PART_BYTES, from_base64,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
@@ -39,7 +39,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
 #[serde(deny_unknown_fields)]
 struct List {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The directory's path inside the container, such as `/etc`.
     path: InsidePath,
     /// Only names after this one: the last name of the previous page.
@@ -63,7 +63,7 @@ async fn list(lxc: Arc<Lxc>, asked: List, cx: Cx) -> Result<DirectoryPage> {
 #[serde(deny_unknown_fields)]
 struct Read {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The file's path inside the container, such as `/etc/hosts`.
     path: InsidePath,
     /// The byte to start at.
@@ -88,7 +88,7 @@ async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
 #[serde(deny_unknown_fields)]
 struct Write {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The file's path inside the container, such as `/etc/hosts`.
     path: InsidePath,
     /// The new content as text. Give this or `base64`.

@@ -12,7 +12,7 @@ use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use crate::toolsets::long_call::call_job;
 use gatewren_host::backends::{
-    ContainerDetails, ContainerListener, ContainerName, ContainerUsage, Lxc,
+    ContainerDetails, ContainerListener, ContainerRef, ContainerUsage, Lxc,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -88,7 +88,7 @@ async fn list(lxc: Arc<Lxc>, List {}: List, cx: Cx) -> Result<Containers> {
 #[serde(deny_unknown_fields)]
 struct Info {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
 }
 
 async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<ContainerDetails> {
@@ -110,7 +110,7 @@ const SAMPLE: Duration = Duration::from_millis(200);
 struct Stats {
     /// The container's name, as `container_list` shows it; default: all running ones.
     #[serde(default)]
-    container: Option<ContainerName>,
+    container: Option<ContainerRef>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -122,7 +122,7 @@ struct Measured {
 #[derive(Serialize, JsonSchema)]
 struct Use {
     /// The container's name.
-    container: ContainerName,
+    container: ContainerRef,
     /// CPU use during the measurement, in percent of one CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_percent: Option<f64>,
@@ -165,7 +165,7 @@ fn cpu_percent(before: &ContainerUsage, after: &ContainerUsage, time: Duration) 
 #[serde(deny_unknown_fields)]
 struct Ports {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -194,7 +194,7 @@ async fn ports(lxc: Arc<Lxc>, Ports { container }: Ports, cx: Cx) -> Result<Open
 #[serde(deny_unknown_fields)]
 struct Start {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
 }
 
 async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<ContainerDetails> {
@@ -213,7 +213,7 @@ type Grace = BoundedNumber<0, 40, 10>;
 #[serde(deny_unknown_fields)]
 struct Stop {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
     #[serde(default)]
     grace_s: Grace,
@@ -237,7 +237,7 @@ async fn stop(
 #[serde(deny_unknown_fields)]
 struct Restart {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
     #[serde(default)]
     grace_s: Grace,

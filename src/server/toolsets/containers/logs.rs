@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
-    BackendError, BootName, ContainerName, ErrorKind, Journal, LogCursor, LogFile, LogOrder,
+    BackendError, BootName, ContainerRef, ErrorKind, Journal, LogCursor, LogFile, LogOrder,
     LogPart, LogQuery, LogSearch, LogSource, Lxc,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
@@ -38,7 +38,7 @@ pub fn tools(lxc: Arc<Lxc>, journal: Arc<Journal>) -> Toolset<ContainerLogs> {
 #[serde(deny_unknown_fields)]
 struct Logs {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The log to read; default: the first available. LXC's log shows why a start failed.
     source: Option<LogSource>,
     /// The number of lines, at most 1000.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
-    ContainerDefinition, ContainerDetails, ContainerName, DefinitionChanges, HostName, Lxc,
+    ContainerDefinition, ContainerDetails, ContainerRef, DefinitionChanges, HostName, Lxc,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -47,7 +47,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
 #[serde(deny_unknown_fields)]
 struct Freeze {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
 }
 
 async fn freeze(lxc: Arc<Lxc>, Freeze { container }: Freeze, cx: Cx) -> Result<ContainerDetails> {
@@ -62,7 +62,7 @@ async fn freeze(lxc: Arc<Lxc>, Freeze { container }: Freeze, cx: Cx) -> Result<C
 #[serde(deny_unknown_fields)]
 struct Unfreeze {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
 }
 
 async fn unfreeze(
@@ -81,7 +81,7 @@ async fn unfreeze(
 #[serde(deny_unknown_fields)]
 struct Autostart {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// Whether it starts when the host boots.
     on: bool,
 }
@@ -102,7 +102,7 @@ async fn autostart(
 #[serde(deny_unknown_fields)]
 struct ConfigGet {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
 }
 
 async fn config_get(
@@ -120,7 +120,7 @@ async fn config_get(
 #[serde(deny_unknown_fields)]
 struct ConfigSet {
     /// The container's name, as `container_list` shows it.
-    container: ContainerName,
+    container: ContainerRef,
     /// The container's host name.
     hostname: Option<HostName>,
     /// The memory limit in bytes; 0 for no limit.
