@@ -37,6 +37,23 @@ const GROUPS: [&str; 2] = ["lxc.payload.", "lxc.monitor."];
 /// Directories, and control groups, with an entry for each container.
 const PARENTS: [&str; 3] = ["lxc", "lxc.payload", "lxc.monitor"];
 
+/// Programs and units that work for every container of Docker and Podman. Their lines name containers in many forms.
+const ENGINES: [&str; 10] = [
+    "conmon",
+    "containerd",
+    "containerd.service",
+    "crun",
+    "docker.service",
+    "docker.socket",
+    "dockerd",
+    "libpod_parent",
+    "podman",
+    "runc",
+];
+
+/// The prefixes of control groups and processes of those containers. The name is not among them: they have its id.
+const ENGINE_PREFIXES: [&str; 4] = ["containerd-shim", "docker-", "libpod-", "podman-"];
+
 /// The minimum length of hexadecimal digits that are decoded: the kernel's audit writes command lines this way.
 const HEX_DIGITS: usize = 10;
 
@@ -110,6 +127,7 @@ impl ContainerMentions {
     fn word(&mut self, word: &str) -> bool {
         let mut with_tool = false;
         let mut parent = "";
+        self.of_some |= word.contains("/docker/");
         for part in word.split('/') {
             if PARENTS.contains(&parent) && !part.is_empty() {
                 self.name(part.strip_suffix(".log").unwrap_or(part));
@@ -129,6 +147,8 @@ impl ContainerMentions {
                 }
             }
             self.of_some |= OF_ALL_CONTAINERS.contains(&part) || part.contains("lxc@");
+            self.of_some |= ENGINES.contains(&part.trim_end_matches(['.', ':']));
+            self.of_some |= ENGINE_PREFIXES.iter().any(|begin| part.starts_with(begin));
         }
         with_tool
     }
@@ -231,6 +251,7 @@ mod tests {
             "eth0 0123456789abcdef",
             "/system.slice/ssh.service",
             "relxc-web_",
+            "pull the docker image",
         ] {
             assert!(ContainerMentions::in_text(text).is_none(), "{text}");
             assert!(ContainerMentions::show(text, |_| false), "{text}");
@@ -249,6 +270,12 @@ mod tests {
             "profile=\"lxc-container-default-cgns\"",
             "lxc.payload.",
             "[lxc monitor]",
+            "0::/docker/4e5f",
+            "/system.slice/docker-4e5f.scope",
+            "libpod-4e5f.scope: Consumed 2s CPU time",
+            "docker.service: Main process exited",
+            "containerd-shim-runc-v2 -namespace moby",
+            "/usr/bin/podman start web",
         ] {
             assert!(!ContainerMentions::show(text, |_| true), "{text}");
         }

@@ -18,6 +18,16 @@ impl Glob {
     pub fn matches(&self, name: &str) -> bool {
         fits(&self.0, name)
     }
+
+    /// Returns whether a reference to a container matches: `web` or `docker:web`. A pattern without a runtime is about
+    /// the names in all runtimes; `lxc:web` is about LXC alone.
+    pub fn matches_container(&self, reference: &str) -> bool {
+        let (runtime, name) = reference.split_once(':').unwrap_or(("lxc", reference));
+        match self.0.split_once(':') {
+            Some((of_runtime, of_name)) => fits(of_runtime, runtime) && fits(of_name, name),
+            None => fits(&self.0, name),
+        }
+    }
 }
 
 /// Returns whether the whole name matches the pattern. Both may contain any characters.

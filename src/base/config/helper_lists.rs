@@ -1,13 +1,21 @@
 //! The lists in `helper.toml`.
 
 use super::glob::Glob;
+use super::runtime_kind::RuntimeKind;
 use super::shape::List;
 use super::template::ContainerTemplate;
 
 /// Names of containers.
 pub const GLOBS: List<Glob> = List {
     entry: |text| text.parse().ok(),
-    like: "a container's name or a pattern, such as \"web\" or \"arr-*\"",
+    like: "a container's name or a pattern, such as \"web\", \"arr-*\" or \"docker:arr-*\"",
+    may_be_empty: true,
+};
+
+/// Container runtimes.
+pub const RUNTIMES: List<RuntimeKind> = List {
+    entry: |text| text.parse().ok(),
+    like: "one of \"lxc\", \"docker\" and \"podman\"",
     may_be_empty: true,
 };
 

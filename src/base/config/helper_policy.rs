@@ -1,24 +1,29 @@
 //! The limits of the root helper: the operations that it allows, whatever the front requests.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::backup_target::{BackupTargetSettings, PLACES};
 use super::error::{ConfigError, UnknownWord};
 use super::glob::Glob;
 use super::helper_class::HelperClass;
-use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, TEMPLATES};
+use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, RUNTIMES, TEMPLATES};
 use super::key::{Key, key};
 use super::reading;
 use super::recipient::{RECIPIENTS, Recipient};
-use super::shape::{Flag, Shape as _, Word};
+use super::runtime_kind::RuntimeKind;
+use super::shape::{AbsolutePath, Flag, Shape as _, Word};
 use super::template::ContainerTemplate;
 use super::trust::find_distrust;
 use super::wifi_network::{NETWORKS, WifiCredentials};
 
 /// The default path of `gatewren helper`.
 pub const HELPER_POLICY_FILE: &str = "/etc/gatewren/helper.toml";
+
+/// The sockets of the runtimes, unless the owner names others.
+const DOCKER_SOCKET: &str = "/run/docker.sock";
+const PODMAN_SOCKET: &str = "/run/podman/podman.sock";
 
 /// Whether commands may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +62,12 @@ pub struct HelperPolicy {
     pub host_shell: ShellPolicy,
     /// Commands in containers.
     pub container_shell: ShellPolicy,
+    /// The runtimes whose containers are served.
+    pub runtimes: Vec<RuntimeKind>,
+    /// The socket of Docker's daemon.
+    pub docker_socket: PathBuf,
+    /// The socket of Podman's service.
+    pub podman_socket: PathBuf,
     /// The containers that agents may see and change.
     pub containers: Vec<Glob>,
     /// Whether more of the host may be read than an unprivileged user can.
@@ -138,6 +149,7 @@ impl HelperPolicy {
     pub fn everything() -> Self {
         Self {
             host_shell: ShellPolicy::Full,
+            runtimes: RuntimeKind::ALL.to_vec(),
             lxc_manage: Switch::On,
             container_files: Switch::On,
             templates: ContainerTemplate::of_lxc("busybox").into_iter().collect(),
@@ -202,9 +214,18 @@ Every value below is the default: uncomment a line to change it.";
         key!("", "container_shell", container_shell, Word,
             "Commands in containers as root: \"full\" or \"off\". Root in a container without id maps has almost the\n\
              rights of the host's root."),
+        key!("", "runtimes", runtimes, RUNTIMES,
+            "Runtimes whose containers are served: \"lxc\", \"docker\" and \"podman\" (containers of root). Containers of\n\
+             another runtime are invisible. A container that has the host's devices, files or processes gives a\n\
+             command in it the rights of the host's root; commands there also need host_shell."),
+        key!("", "docker_socket", docker_socket, AbsolutePath,
+            "The socket of Docker's daemon. It must belong to root, in a directory that only root can write."),
+        key!("", "podman_socket", podman_socket, AbsolutePath,
+            "The socket of Podman's service (podman.socket), with the same rule."),
         key!("", "containers", containers, GLOBS,
-            "Containers that agents may see and change; * matches any characters, ? matches one. Lines and processes\n\
-             of other containers are removed from the host's journal and process list."),
+            "Containers that agents may see and change; * matches any characters, ? matches one. A pattern without a\n\
+             runtime is about the names in all runtimes, \"docker:arr-*\" about those of one. Lines and processes of\n\
+             other containers are removed from the host's journal and process list."),
         key!("", "host_reads", host_reads, Flag,
             "Reading more about the host than an unprivileged user can: mounts and their usage, directory sizes, time\n\
              synchronisation, the programs behind open ports, disk health, firewall rules, tunnels without their\n\
@@ -310,6 +331,9 @@ impl Default for HelperPolicy {
         Self {
             host_shell: ShellPolicy::Off,
             container_shell: ShellPolicy::Full,
+            runtimes: vec![RuntimeKind::Lxc],
+            docker_socket: DOCKER_SOCKET.into(),
+            podman_socket: PODMAN_SOCKET.into(),
             containers: "*".parse().into_iter().collect(),
             host_reads: true,
             lxc_reads: true,
@@ -436,6 +460,9 @@ mod tests {
             assert!(HelperPolicy::everything().allows(class));
         }
         let others = [
+            "runtimes",
+            "docker_socket",
+            "podman_socket",
             "containers",
             "templates",
             "backup_targets",
@@ -508,7 +535,8 @@ mod tests {
             format!(
                 "{shown}:1: unknown key \"host_shel\" in the head of the file; did you mean \
                  \"host_shell\"?\n{shown}:2: containers must be a list of 0 to 64 entries, each a \
-                 container's name or a pattern, such as \"web\" or \"arr-*\", but is [\"a/b\"]"
+                 container's name or a pattern, such as \"web\", \"arr-*\" or \
+                 \"docker:arr-*\", but is [\"a/b\"]"
             )
         );
     }

@@ -1,12 +1,35 @@
 //! The containers, and the units that belong to them, that the helper's policy gives access to.
 
+use std::path::Path;
+
+use super::glob::Glob;
 use super::helper_policy::HelperPolicy;
+use super::runtime_kind::RuntimeKind;
 use super::space::{OF_ALL_CONTAINERS, container_of_unit};
 
 impl HelperPolicy {
-    /// Returns whether a container may be accessed.
-    pub fn allows_container(&self, name: &str) -> bool {
-        self.containers.iter().any(|glob| glob.matches(name))
+    /// Returns whether a container may be accessed: its runtime is served, and its reference is in the list.
+    pub fn allows_container(&self, reference: &str) -> bool {
+        let runtime = match reference.split_once(':') {
+            Some((runtime, _)) => runtime.parse().ok(),
+            None => Some(RuntimeKind::Lxc),
+        };
+        let listed = |glob: &Glob| glob.matches_container(reference);
+        runtime.is_some_and(|runtime| self.serves(runtime)) && self.containers.iter().any(listed)
+    }
+
+    /// Returns whether a runtime's containers are served.
+    pub fn serves(&self, runtime: RuntimeKind) -> bool {
+        self.runtimes.contains(&runtime)
+    }
+
+    /// Returns the socket of a runtime that has one.
+    pub fn socket(&self, runtime: RuntimeKind) -> Option<&Path> {
+        match runtime {
+            RuntimeKind::Lxc => None,
+            RuntimeKind::Docker => Some(&self.docker_socket),
+            RuntimeKind::Podman => Some(&self.podman_socket),
+        }
     }
 
     /// Returns whether changing a unit affects no container without access. Some units belong to one container,
@@ -36,6 +59,20 @@ impl HelperPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_container_of_a_runtime_that_is_not_served_is_not_there() {
+        let only = |runtimes: &[RuntimeKind]| HelperPolicy {
+            runtimes: runtimes.to_vec(),
+            ..HelperPolicy::default()
+        };
+        let usual = HelperPolicy::default();
+        assert!(usual.allows_container("web") && !usual.allows_container("docker:web"));
+        let docker = only(&[RuntimeKind::Docker]);
+        assert!(docker.allows_container("docker:web") && !docker.allows_container("web"));
+        assert!(!docker.allows_container("podman:web") && !docker.allows_container("x:web"));
+        assert!(!only(&[]).allows_container("web"));
+    }
 
     #[test]
     fn a_unit_is_no_way_around_the_containers_that_are_allowed() {

@@ -29,6 +29,7 @@ mod recipient;
 mod reference;
 mod resolved;
 mod risk;
+mod runtime_kind;
 mod settings;
 mod shape;
 mod space;
@@ -61,6 +62,7 @@ pub use preset::Preset;
 pub use reference::{helper_sample, settings_sample};
 pub use resolved::ResolvedSetting;
 pub use risk::Risk;
+pub use runtime_kind::RuntimeKind;
 pub use settings::{
     InboxSettings, LimitSettings, Settings, StateLogSettings, TaskSettings, TlsMode,
 };

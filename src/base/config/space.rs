@@ -71,9 +71,9 @@ impl Reach {
         }))
     }
 
-    /// Returns whether a container is accessible.
+    /// Returns whether a container is accessible, by its reference.
     pub fn container(&self, name: &str) -> bool {
-        let fits = |list: &Vec<Glob>| list.iter().any(|glob| glob.matches(name));
+        let fits = |list: &Vec<Glob>| list.iter().any(|glob| glob.matches_container(name));
         self.0
             .as_ref()
             .is_some_and(|b| b.containers.iter().all(fits))
@@ -154,6 +154,32 @@ mod tests {
         let narrow = reach.narrow_to(&globs(&["*-sonarr"]));
         assert!(narrow.container("arr-sonarr") && !narrow.container("jellyfin"));
         assert!(!reach.narrow_to(&[]).container("jellyfin"));
+    }
+
+    #[test]
+    fn a_pattern_without_a_runtime_is_about_the_names_in_all() {
+        let cases = [
+            ("*", "web", true),
+            ("*", "docker:web", true),
+            ("arr-*", "docker:arr-sonarr", true),
+            ("docker:arr-*", "docker:arr-sonarr", true),
+            ("docker:arr-*", "arr-sonarr", false),
+            ("docker:arr-*", "podman:arr-sonarr", false),
+            ("docker:*", "docker:web", true),
+            ("docker*", "docker:web", false),
+            ("lxc:web", "web", true),
+            ("lxc:web", "docker:web", false),
+            ("*:web", "podman:web", true),
+            ("*:web", "web", true),
+            ("web", "docker:webs", false),
+        ];
+        for (pattern, reference, is_in) in cases {
+            let reach = Reach::of(&Space {
+                containers: globs(&[pattern]),
+                host: false,
+            });
+            assert_eq!(reach.container(reference), is_in, "{pattern} {reference}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use gatewren_base::config::HelperClass;
 
-use super::name::ContainerRef;
+use super::container_ref::ContainerRef;
 use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
 use super::text_type::{InvalidText, text_type};
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     backup::{BackupId, TargetName},
-    name::ContainerRef,
+    container_ref::ContainerRef,
 };
 
 /// The kind of a backup target.

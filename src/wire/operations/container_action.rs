@@ -6,7 +6,7 @@ use gatewren_base::config::HelperClass::{ContainerFiles, LxcManage, LxcReads, Lx
 
 use super::container_paths::InsidePath;
 use super::host_setting::HostName;
-use super::name::ContainerRef;
+use super::container_ref::ContainerRef;
 use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
 use super::snapshot_name::SnapshotName;
 

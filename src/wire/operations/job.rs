@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::name::ContainerRef;
+use super::container_ref::ContainerRef;
 use super::outcome::OperationEnd;
 use super::text_type::text_type;
 

@@ -18,7 +18,7 @@ use super::host_files::{HostFileList, HostFileRead, HostFileSearch, HostFileWrit
 use super::host_setting::HostSetting;
 use super::job::JobId;
 use super::log_query::LogQuery;
-use super::name::ContainerRef;
+use super::container_ref::ContainerRef;
 use super::name_servers::NameServers;
 use super::operation_facts::{OperationFacts, TimeClass, changes, operations, reads};
 use super::owner_message::MailMessage;

@@ -2,7 +2,7 @@
 
 use gatewren_base::config::HelperClass;
 
-use super::name::ContainerRef;
+use super::container_ref::ContainerRef;
 
 /// The facts of an operation.
 #[derive(Debug, Clone, Copy)]

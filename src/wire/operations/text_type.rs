@@ -15,9 +15,16 @@ impl fmt::Display for InvalidText {
 impl std::error::Error for InvalidText {}
 
 /// Defines a type of strings: its name, keywords of its JSON Schema (ECMA-262 for patterns), whether a text is valid,
-/// and the rule as the message of the error.
+/// the rule as the message of the error, and optionally a function that returns the text to keep for a valid one.
 macro_rules! text_type {
     ($(#[$doc:meta])* $name:ident, { $($key:literal: $value:expr),+ }, $is_valid:expr, $rule:expr $(,)?) => {
+        $crate::operations::text_type::text_type!(
+            $(#[$doc])* $name, { $($key: $value),+ }, $is_valid, $rule, std::convert::identity
+        );
+    };
+    (
+        $(#[$doc:meta])* $name:ident, { $($key:literal: $value:expr),+ }, $is_valid:expr, $rule:expr, $kept:expr $(,)?
+    ) => {
         $(#[$doc])*
         #[derive(
             Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash,
@@ -40,7 +47,8 @@ macro_rules! text_type {
             fn try_from(text: String) -> Result<Self, Self::Error> {
                 let is_valid: fn(&str) -> bool = $is_valid;
                 let rule = $crate::operations::text_type::InvalidText($rule);
-                is_valid(&text).then_some(Self(text)).ok_or(rule)
+                let kept: fn(String) -> String = $kept;
+                if is_valid(&text) { Ok(Self(kept(text))) } else { Err(rule) }
             }
         }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::name::ContainerRef;
+use super::container_ref::ContainerRef;
 use super::text_type::text_type;
 
 text_type!(

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::name::ContainerRef;
+use super::container_ref::ContainerRef;
 
 /// A running container as the kernel shows it; LXC is not queried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

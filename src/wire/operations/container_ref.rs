@@ -1,0 +1,142 @@
+//! The reference to a container: its runtime and its name, safe as an argument and as a path component.
+
+use std::borrow::Cow;
+
+use uuid::Uuid;
+
+use gatewren_base::config::RuntimeKind;
+
+use super::text_type::{InvalidText, text_type};
+
+/// The longest name of a container of LXC, and of the other runtimes, in bytes.
+const LXC_NAME_BYTES: usize = 64;
+const NAME_BYTES: usize = 128;
+
+text_type!(
+    /// The reference to a container: `media` for one of LXC, `docker:jellyfin` or `podman:web` for one of another
+    /// runtime. `lxc:media` is read as `media`, so that each container has one reference.
+    ///
+    /// The name is one to 64 (LXC) or 128 of `A-Z a-z 0-9 . _ -` and begins with a letter or a digit. It is never
+    /// parsed as an option, and it cannot leave a directory.
+    ContainerRef,
+    { "pattern": "^((lxc:)?[A-Za-z0-9][A-Za-z0-9._-]{0,63}|(docker|podman):[A-Za-z0-9][A-Za-z0-9._-]{0,127})$" },
+    |text| match runtime_and_name(text) {
+        (Some(RuntimeKind::Lxc), name) => is_name(name, LXC_NAME_BYTES),
+        (Some(_), name) => is_name(name, NAME_BYTES),
+        (None, _) => false,
+    },
+    "a container is named by 1 to 64 letters, digits, '.', '_' and '-', beginning with a letter or a digit; \
+     docker: or podman: before the name says that it is not one of LXC",
+    without_lxc
+);
+
+impl ContainerRef {
+    /// Returns the reference to the container of a runtime with this name.
+    ///
+    /// # Errors
+    /// If the name breaks the rule of the type.
+    pub fn of(runtime: RuntimeKind, name: &str) -> Result<Self, InvalidText> {
+        Self::try_from(format!("{runtime}:{name}"))
+    }
+
+    /// Returns a random reference that no container has and that cannot be guessed.
+    pub fn of_none() -> Self {
+        Self(Uuid::new_v4().simple().to_string())
+    }
+
+    /// Returns the container's runtime.
+    pub fn runtime(&self) -> RuntimeKind {
+        runtime_and_name(&self.0).0.unwrap_or(RuntimeKind::Lxc)
+    }
+
+    /// Returns the container's name within its runtime.
+    pub fn name(&self) -> &str {
+        runtime_and_name(&self.0).1
+    }
+
+    /// Returns the reference with its runtime, such as `lxc:media`, where the name alone is not unique.
+    pub fn with_runtime(&self) -> Cow<'_, str> {
+        match self.runtime() {
+            RuntimeKind::Lxc => format!("lxc:{}", self.0).into(),
+            RuntimeKind::Docker | RuntimeKind::Podman => Cow::Borrowed(&self.0),
+        }
+    }
+}
+
+/// Splits a reference; no runtime if it begins with the word of none.
+fn runtime_and_name(text: &str) -> (Option<RuntimeKind>, &str) {
+    match text.split_once(':') {
+        Some((runtime, name)) => (runtime.parse().ok(), name),
+        None => (Some(RuntimeKind::Lxc), text),
+    }
+}
+
+fn without_lxc(text: String) -> String {
+    match text.strip_prefix("lxc:") {
+        Some(name) => name.to_owned(),
+        None => text,
+    }
+}
+
+fn is_name(name: &str, max_bytes: usize) -> bool {
+    let mut bytes = name.bytes();
+    let begins_well = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
+    let goes_on_well = bytes.all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    begins_well && goes_on_well && name.len() <= max_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_could_be_an_option_or_a_path_are_refused() {
+        for bad in [
+            "",
+            "-P",
+            ".",
+            "..",
+            "a/b",
+            "../x",
+            "a b",
+            "a\0b",
+            "ä",
+            ":a",
+            "docker:",
+            "docker:-x",
+            "docker:../x",
+            "docker:a:b",
+            "docker:a@b",
+            "lxc:docker:a",
+            "Docker:a",
+            "nspawn:a",
+            &"x".repeat(65),
+            &format!("lxc:{}", "x".repeat(65)),
+            &format!("docker:{}", "x".repeat(129)),
+        ] {
+            assert!(bad.parse::<ContainerRef>().is_err(), "{bad:?}");
+        }
+        let long = format!("docker:{}", "x".repeat(128));
+        for good in ["alpha", "a", "0", "arr-sonarr_2.1", "podman:web", &long] {
+            assert_eq!(good.parse::<ContainerRef>().unwrap().as_str(), good);
+        }
+        let none = ContainerRef::of_none();
+        assert_eq!(none.as_str().parse(), Ok(none.clone()));
+        assert_ne!(none, ContainerRef::of_none());
+    }
+
+    #[test]
+    fn a_container_of_lxc_has_one_reference() {
+        let media: ContainerRef = "lxc:media".parse().unwrap();
+        assert_eq!(media, "media".parse().unwrap());
+        assert_eq!((media.as_str(), media.name()), ("media", "media"));
+        assert_eq!(media.with_runtime(), "lxc:media");
+        assert_eq!(media.runtime(), RuntimeKind::Lxc);
+        let read: ContainerRef = serde_json::from_str("\"lxc:media\"").unwrap();
+        assert_eq!(read, media);
+        let docker = ContainerRef::of(RuntimeKind::Docker, "media").unwrap();
+        assert_eq!((docker.as_str(), docker.name()), ("docker:media", "media"));
+        assert_eq!(docker.runtime(), RuntimeKind::Docker);
+        assert_ne!(docker, media);
+    }
+}
