@@ -1,0 +1,222 @@
+//! The API of one engine: a function for each request, with its arguments and answer typed.
+
+use std::path::PathBuf;
+
+use super::client::EngineClient;
+use super::container_id::{EngineContainerId, SafeReference};
+use super::endpoint::{Endpoint, GracePeriod, MAX_GRACE_S};
+use super::error::EngineError;
+use super::exchange::Rejection;
+use super::inspect::InspectedContainer;
+use super::inspect_answer::AnsweredContainer;
+use super::kind::EngineKind;
+use super::list::{ListedContainer, into_list};
+use super::version::ApiVersion;
+
+/// The API of an engine on its Unix socket. Each request has its own connection. Cloning is cheap; clones share the
+/// negotiated version.
+#[derive(Clone)]
+pub struct EngineApi {
+    client: EngineClient,
+}
+
+/// What a request to change a container's state did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineChange {
+    /// The engine changed it.
+    Done,
+    /// It was in that state already.
+    Unchanged,
+}
+
+impl EngineApi {
+    /// Creates the client; connects only for requests.
+    pub fn new(kind: EngineKind, socket: PathBuf) -> Self {
+        Self {
+            client: EngineClient::new(kind, socket),
+        }
+    }
+
+    /// The engine.
+    pub fn kind(&self) -> EngineKind {
+        self.client.kind()
+    }
+
+    /// Checks that the engine answers, and negotiates the version of the API again. Returns the version that is used.
+    pub async fn ping(&self) -> Result<ApiVersion, EngineError> {
+        self.client.negotiate().await
+    }
+
+    /// Lists all containers, also those that do not run; at most 10,000.
+    pub async fn list(&self) -> Result<Vec<ListedContainer>, EngineError> {
+        into_list(self.kind(), self.client.ask(&Endpoint::List).await?)
+    }
+
+    /// Returns the facts about the container of a name or full id.
+    ///
+    /// The engines also find a container by a prefix of its id; such an answer is [`EngineError::NotFound`] here.
+    pub async fn inspect(&self, reference: &str) -> Result<InspectedContainer, EngineError> {
+        let endpoint = Endpoint::Inspect(SafeReference::parse(reference)?);
+        let answer: AnsweredContainer = self.client.ask(&endpoint).await?;
+        let container = InspectedContainer::try_from(answer)?;
+        if container.name == reference || container.id.as_str() == reference {
+            return Ok(container);
+        }
+        Err(EngineError::NotFound(format!(
+            "{} has no container with the name or full id '{reference}'",
+            self.kind()
+        )))
+    }
+
+    /// Starts a container.
+    pub async fn start(&self, id: &EngineContainerId) -> Result<EngineChange, EngineError> {
+        self.change(Endpoint::Start(id)).await
+    }
+
+    /// Stops a container. After `grace_s` seconds, at most 3,600, the engine kills its processes.
+    pub async fn stop(
+        &self,
+        id: &EngineContainerId,
+        grace_s: u32,
+    ) -> Result<EngineChange, EngineError> {
+        self.change(Endpoint::Stop(id, grace_period(grace_s)?))
+            .await
+    }
+
+    /// Stops a container, as [`Self::stop`] does, and starts it again. One that does not run is started.
+    pub async fn restart(
+        &self,
+        id: &EngineContainerId,
+        grace_s: u32,
+    ) -> Result<EngineChange, EngineError> {
+        self.change(Endpoint::Restart(id, grace_period(grace_s)?))
+            .await
+    }
+
+    /// Freezes a container's processes.
+    pub async fn pause(&self, id: &EngineContainerId) -> Result<EngineChange, EngineError> {
+        self.change(Endpoint::Pause(id)).await
+    }
+
+    /// Lets a container's processes run again.
+    pub async fn unpause(&self, id: &EngineContainerId) -> Result<EngineChange, EngineError> {
+        self.change(Endpoint::Unpause(id)).await
+    }
+
+    async fn change(&self, endpoint: Endpoint<'_>) -> Result<EngineChange, EngineError> {
+        let answer = self.client.try_open(&endpoint, String::new());
+        match self.client.within_time(&endpoint, answer).await? {
+            Ok(response) if response.is_unchanged() => Ok(EngineChange::Unchanged),
+            Ok(_) => Ok(EngineChange::Done),
+            Err(rejection) if rejection.is_already_so() => Ok(EngineChange::Unchanged),
+            Err(rejection) => Err(Rejection::into_error(rejection)),
+        }
+    }
+}
+
+fn grace_period(seconds: u32) -> Result<GracePeriod, EngineError> {
+    if seconds <= MAX_GRACE_S {
+        return Ok(GracePeriod(seconds));
+    }
+    Err(EngineError::Invalid(format!(
+        "a container may get at most {MAX_GRACE_S} s to stop, and {seconds} s were requested"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::fake_engine::{FakeAnswer, FakeEngine, json};
+
+    fn an_id() -> EngineContainerId {
+        EngineContainerId::parse(&"ab".repeat(32)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn each_change_has_its_path_and_304_means_unchanged() {
+        let engine = FakeEngine::docker(|request| {
+            let status = if request.line.ends_with("/start") {
+                "304 Not Modified"
+            } else {
+                "204 No Content"
+            };
+            FakeAnswer::Parts(vec![format!("HTTP/1.1 {status}\r\n\r\n").into_bytes()])
+        });
+        let api = engine.api(EngineKind::Docker);
+        let id = an_id();
+        assert_eq!(api.start(&id).await, Ok(EngineChange::Unchanged));
+        assert_eq!(api.stop(&id, 7).await, Ok(EngineChange::Done));
+        assert_eq!(api.restart(&id, 0).await, Ok(EngineChange::Done));
+        assert_eq!(api.pause(&id).await, Ok(EngineChange::Done));
+        assert_eq!(api.unpause(&id).await, Ok(EngineChange::Done));
+        let refused = api.stop(&id, 3601).await.unwrap_err();
+        assert!(matches!(&refused, EngineError::Invalid(_)), "{refused}");
+        let expected: Vec<String> = ["start", "stop?t=7", "restart?t=0", "pause", "unpause"]
+            .map(|action| format!("POST /v1.41/containers/{id}/{action}"))
+            .into();
+        assert_eq!(engine.requests()[1..], expected);
+    }
+
+    #[tokio::test]
+    async fn pausing_what_is_paused_changes_nothing() {
+        for (status, body) in [
+            (
+                "409 Conflict",
+                r#"{"message":"Container ab is already paused"}"#,
+            ),
+            (
+                "500 Internal Server Error",
+                r#"{"cause":"container state improper","message":"\"ab\" is not paused, can't unpause: container state improper","response":500}"#,
+            ),
+        ] {
+            let engine = FakeEngine::docker(move |_| json(status, body));
+            let api = engine.api(EngineKind::Docker);
+            assert_eq!(api.pause(&an_id()).await, Ok(EngineChange::Unchanged));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_container_found_by_a_prefix_of_its_id_is_not_found() {
+        let engine = FakeEngine::docker(|_| {
+            let id = "ab".repeat(32);
+            json("200 OK", &format!(r#"{{"Id":"{id}","Name":"/web"}}"#))
+        });
+        let api = engine.api(EngineKind::Docker);
+        assert_eq!(api.inspect("web").await.unwrap().id, an_id());
+        assert!(api.inspect(an_id().as_str()).await.is_ok());
+        let error = api.inspect("abab").await.err().unwrap();
+        assert!(matches!(&error, EngineError::NotFound(_)), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_reference_that_is_no_name_is_not_sent() {
+        let engine = FakeEngine::docker(|_| json("200 OK", "{}"));
+        let api = engine.api(EngineKind::Docker);
+        for bad in ["../images/x", "a/b", "a?b", ""] {
+            let error = api.inspect(bad).await.err().unwrap();
+            assert!(matches!(&error, EngineError::Invalid(_)), "{error}");
+        }
+        assert!(engine.requests().is_empty());
+        let error = api.inspect("x").await.err().unwrap();
+        assert!(matches!(&error, EngineError::Unreadable(_)), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_list_with_a_bad_id_is_unreadable() {
+        let engine = FakeEngine::docker(|_| json("200 OK", r#"[{"Id":"../x","Names":["/a"]}]"#));
+        let error = engine.api(EngineKind::Docker).list().await.err().unwrap();
+        assert!(matches!(&error, EngineError::Unreadable(_)), "{error}");
+    }
+
+    #[tokio::test]
+    async fn null_lists_are_empty() {
+        let id = "ab".repeat(32);
+        let entry = format!(
+            r#"[{{"Id":"{id}","Names":null,"Ports":null,"Labels":null,"Mounts":null,"ImageID":null}}]"#
+        );
+        let engine = FakeEngine::docker(move |_| json("200 OK", &entry));
+        let list = engine.api(EngineKind::Docker).list().await.unwrap();
+        assert_eq!(list[0].name, "abababababab");
+        assert!(list[0].ports.is_empty() && list[0].mounts.is_empty());
+    }
+}

@@ -1,0 +1,77 @@
+//! The requests that this client can make, and nothing else: no caller supplies a path, a method or a query.
+
+use std::time::Duration;
+
+use hyper::Method;
+
+use super::container_id::{EngineContainerId, SafeReference};
+use super::version::ApiVersion;
+
+/// How long a request may take, from connecting to the last byte of the answer.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most seconds that a container may get to end by itself; a longer time is rejected.
+pub const MAX_GRACE_S: u32 = 3600;
+
+/// One request.
+#[derive(Clone, Copy)]
+pub(super) enum Endpoint<'a> {
+    /// Whether the engine answers, and its version of the API. The path has no version.
+    Ping,
+    /// All containers, also those that do not run.
+    List,
+    /// One container.
+    Inspect(SafeReference<'a>),
+    /// Start a container.
+    Start(&'a EngineContainerId),
+    /// Stop a container.
+    Stop(&'a EngineContainerId, GracePeriod),
+    /// Stop a container and start it again.
+    Restart(&'a EngineContainerId, GracePeriod),
+    /// Freeze a container's processes.
+    Pause(&'a EngineContainerId),
+    /// Let a container's processes run again.
+    Unpause(&'a EngineContainerId),
+}
+
+/// The seconds between the engine's signal to end and its SIGKILL.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GracePeriod(pub(super) u32);
+
+impl Endpoint<'_> {
+    /// The method of the request.
+    pub(super) fn method(&self) -> Method {
+        match self {
+            Self::Ping | Self::List | Self::Inspect(_) => Method::GET,
+            Self::Start(_)
+            | Self::Stop(..)
+            | Self::Restart(..)
+            | Self::Pause(_)
+            | Self::Unpause(_) => Method::POST,
+        }
+    }
+
+    /// The path and query of the request.
+    pub(super) fn path(&self, version: ApiVersion) -> String {
+        let rest = match self {
+            Self::Ping => return "/_ping".to_owned(),
+            Self::List => "containers/json?all=1".to_owned(),
+            Self::Inspect(reference) => format!("containers/{}/json", reference.as_str()),
+            Self::Start(id) => format!("containers/{id}/start"),
+            Self::Stop(id, grace) => format!("containers/{id}/stop?t={}", grace.0),
+            Self::Restart(id, grace) => format!("containers/{id}/restart?t={}", grace.0),
+            Self::Pause(id) => format!("containers/{id}/pause"),
+            Self::Unpause(id) => format!("containers/{id}/unpause"),
+        };
+        format!("/v{version}/{rest}")
+    }
+
+    /// How long it may take.
+    pub(super) fn timeout(&self) -> Duration {
+        match self {
+            Self::Stop(_, grace) | Self::Restart(_, grace) => {
+                REQUEST_TIMEOUT + Duration::from_secs(grace.0.into())
+            }
+            _ => REQUEST_TIMEOUT,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The list of an engine's containers.
+
+use serde::Deserialize;
+
+use super::container_id::{EngineContainerId, ImageId, answered_id, own_name};
+use super::error::EngineError;
+use super::facts::{AnsweredMount, EngineMount, EnginePort, EngineStatus, ListedPort, MAX_PORTS};
+use super::kind::EngineKind;
+use super::labels::ContainerLabels;
+use super::text::short_text;
+
+/// The most containers of an engine; a longer list is an error, because a part of it would be taken for all.
+pub const MAX_CONTAINERS: usize = 10_000;
+
+/// A container in the list. Texts are sanitized and shortened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedContainer {
+    /// Its full id.
+    pub id: EngineContainerId,
+    /// Its name; its short id while it has none.
+    pub name: String,
+    /// The image as it was named when the container was created.
+    pub image: String,
+    /// The image's id.
+    pub image_id: Option<ImageId>,
+    /// When it was created, in milliseconds since 1970; Docker gives whole seconds here.
+    pub created_ms: Option<u64>,
+    /// Its state.
+    pub status: EngineStatus,
+    /// Its labels of Compose and of the image.
+    pub labels: ContainerLabels,
+    /// Its ports, at most 1,024.
+    pub ports: Vec<EnginePort>,
+    /// Its mounts; Podman gives none here.
+    pub mounts: Vec<EngineMount>,
+}
+
+/// What the engine answers for one container.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct AnsweredListEntry {
+    id: Option<String>,
+    names: Option<Vec<String>>,
+    image: Option<String>,
+    #[serde(rename = "ImageID")]
+    image_id: Option<String>,
+    created: Option<i64>,
+    state: Option<String>,
+    labels: Option<ContainerLabels>,
+    ports: Option<Vec<ListedPort>>,
+    mounts: Option<Vec<AnsweredMount>>,
+}
+
+/// Converts the engine's answer.
+pub(super) fn into_list(
+    kind: EngineKind,
+    answer: Vec<AnsweredListEntry>,
+) -> Result<Vec<ListedContainer>, EngineError> {
+    if answer.len() > MAX_CONTAINERS {
+        return Err(EngineError::Unreadable(format!(
+            "{kind} lists {} containers, at most {MAX_CONTAINERS} are read",
+            answer.len()
+        )));
+    }
+    answer.into_iter().map(ListedContainer::try_from).collect()
+}
+
+impl TryFrom<AnsweredListEntry> for ListedContainer {
+    type Error = EngineError;
+
+    fn try_from(entry: AnsweredListEntry) -> Result<Self, EngineError> {
+        let id = answered_id(entry.id.as_deref())?;
+        let names = entry.names.unwrap_or_default();
+        let created_s = entry.created.and_then(|s| u64::try_from(s).ok());
+        let ports = entry.ports.unwrap_or_default().into_iter();
+        let mounts = entry.mounts.unwrap_or_default().into_iter();
+        Ok(Self {
+            name: own_name(names.iter().map(String::as_str), &id),
+            id,
+            image: short_text(entry.image.as_deref()),
+            image_id: entry.image_id.as_deref().and_then(ImageId::parse),
+            created_ms: created_s.and_then(|s| s.checked_mul(1000)),
+            status: EngineStatus::parse(entry.state.as_deref().unwrap_or_default()),
+            labels: entry.labels.unwrap_or_default(),
+            ports: ports
+                .filter_map(ListedPort::into_port)
+                .take(MAX_PORTS)
+                .collect(),
+            mounts: mounts.map(EngineMount::from).collect(),
+        })
+    }
+}
