@@ -14,7 +14,7 @@ use gatewren_base::sys::{Secret, files};
 use gatewren_base::telemetry;
 use gatewren_gate::auth::{Agents, bootstrap, make_code};
 use gatewren_server::app::{
-    HelperPlan, Server, ServerPlan, build, open_sockets, run as run_house, run_stdio,
+    EngineSockets, HelperPlan, Server, ServerPlan, build, open_sockets, run as run_house, run_stdio,
 };
 
 /// The arguments of the command.
@@ -40,6 +40,14 @@ pub struct TryArgs {
     /// The directory of the containers; LXC's own setting if absent
     #[arg(long, value_name = "DIR")]
     lxcpath: Option<PathBuf>,
+
+    /// The socket of Docker's daemon, if it is not /run/docker.sock
+    #[arg(long, value_name = "PATH")]
+    docker_socket: Option<PathBuf>,
+
+    /// The socket of Podman's service, if it is not /run/podman/podman.sock
+    #[arg(long, value_name = "PATH")]
+    podman_socket: Option<PathBuf>,
 
     /// Print one JSON object on standard output instead of text
     #[arg(long)]
@@ -151,6 +159,10 @@ fn plan(args: &TryArgs, directory: &Path) -> ServerPlan {
         helper: HelperPlan::Child {
             directory: directory.join("run"),
             policy: None,
+            sockets: EngineSockets {
+                docker: args.docker_socket.clone(),
+                podman: args.podman_socket.clone(),
+            },
         },
         address: None,
     }

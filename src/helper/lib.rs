@@ -3,7 +3,7 @@
 
 mod backup;
 mod context;
-pub mod engines;
+mod engines;
 mod host;
 mod lxc;
 mod network;

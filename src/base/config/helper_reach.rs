@@ -23,6 +23,19 @@ impl HelperPolicy {
         self.runtimes.contains(&runtime)
     }
 
+    /// Stops serving Docker and Podman where their sockets do not exist: for a trial, which serves what it finds.
+    pub fn leave_out_missing_engines(&mut self) {
+        let sockets = [
+            (RuntimeKind::Docker, self.docker_socket.clone()),
+            (RuntimeKind::Podman, self.podman_socket.clone()),
+        ];
+        for (runtime, socket) in sockets {
+            if !socket.exists() {
+                self.runtimes.retain(|served| *served != runtime);
+            }
+        }
+    }
+
     /// Returns the socket of a runtime that has one.
     pub fn socket(&self, runtime: RuntimeKind) -> Option<&Path> {
         match runtime {

@@ -68,4 +68,5 @@ pub use settings::{
 };
 pub use space::{Reach, Space, Spaces, WHOLE_SERVER};
 pub use template::ContainerTemplate;
+pub use trust::find_distrust;
 pub use watched_path::WatchedPath;

@@ -14,7 +14,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Returns the first reason to distrust a file: users other than root and us can change the file or a directory on
 /// its path. A file in a missing directory has none.
-pub(super) fn find_distrust(path: &Path) -> Option<Problem> {
+pub fn find_distrust(path: &Path) -> Option<Problem> {
     let named = absolute(path).ok()?;
     if !named.parent()?.exists() {
         return None;

@@ -1,4 +1,5 @@
-//! A sealed copy of this program that can run in a container: complete, static and read-only.
+//! Files in memory that nobody can change: a copy of this program that can run in a container, and data for another
+//! program.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
@@ -16,6 +17,9 @@ const PT_LOAD: u32 = 1;
 /// `MFD_EXEC`, Linux 6.3: states that the file will be executed, which some hosts require.
 const MFD_EXEC: u32 = 0x10;
 
+/// `MFD_NOEXEC_SEAL`, Linux 6.3: states that it will not.
+const MFD_NOEXEC_SEAL: u32 = 0x8;
+
 /// Returns whether this program needs no shared libraries.
 pub fn is_static() -> io::Result<bool> {
     let segments = segments(&mut File::open(EXECUTABLE)?)?;
@@ -32,25 +36,42 @@ pub fn sealed_copy() -> io::Result<File> {
     // Data after the loaded segments, such as debugging information, is not needed to run.
     let loaded = segments.iter().filter(|segment| segment.kind == PT_LOAD);
     let length = loaded.map(|segment| segment.end).max().unwrap_or(0);
-    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-    let name = c"gatewren";
-    let file = match memfd_create(name, flags | MFdFlags::from_bits_retain(MFD_EXEC)) {
-        Err(Errno::EINVAL) => memfd_create(name, flags),
-        other => other,
-    };
-    let mut copy = File::from(file?);
+    let mut copy = memory_file(MFD_EXEC)?;
     original.seek(SeekFrom::Start(0))?;
     let copied = io::copy(&mut original.take(length), &mut copy)?;
     if copied != length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    copy.flush()?;
+    seal(copy)
+}
+
+/// Returns a file in memory with these bytes, which nobody can change. It is open at its beginning.
+pub fn sealed_bytes(bytes: &[u8]) -> io::Result<File> {
+    let mut file = memory_file(MFD_NOEXEC_SEAL)?;
+    file.write_all(bytes)?;
+    file.seek(SeekFrom::Start(0))?;
+    seal(file)
+}
+
+/// Returns an empty file in memory that can be sealed. Kernels before 6.3 do not know the flag about execution.
+fn memory_file(execution: u32) -> io::Result<File> {
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let name = c"gatewren";
+    let file = match memfd_create(name, flags | MFdFlags::from_bits_retain(execution)) {
+        Err(Errno::EINVAL) => memfd_create(name, flags),
+        other => other,
+    };
+    Ok(File::from(file?))
+}
+
+fn seal(mut file: File) -> io::Result<File> {
+    file.flush()?;
     let seals = SealFlag::F_SEAL_WRITE
         | SealFlag::F_SEAL_GROW
         | SealFlag::F_SEAL_SHRINK
         | SealFlag::F_SEAL_SEAL;
-    fcntl(&copy, FcntlArg::F_ADD_SEALS(seals))?;
-    Ok(copy)
+    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+    Ok(file)
 }
 
 /// One entry of an ELF program header table.

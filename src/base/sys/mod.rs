@@ -73,7 +73,7 @@ pub use disk_space::{DiskSpace, disk_space};
 pub use drop_privileges::{act_as_owner_of, as_owner_of};
 pub use exact_text::{exact_line, exact_lines, text_notes};
 pub use exclusive::is_free;
-pub use executable::{is_static, sealed_copy};
+pub use executable::{is_static, sealed_bytes, sealed_copy};
 pub use failure_log::FailureLog;
 pub use files::FileError;
 pub use folder_watch::{FolderEvent, FolderWatch};

@@ -62,6 +62,14 @@ pub struct HelperArgs {
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 
+    /// The socket of Docker's daemon, instead of docker_socket in the policy
+    #[arg(long, value_name = "PATH")]
+    docker_socket: Option<PathBuf>,
+
+    /// The socket of Podman's service, instead of podman_socket in the policy
+    #[arg(long, value_name = "PATH")]
+    podman_socket: Option<PathBuf>,
+
     /// Kill everything and exit when standard input closes
     #[arg(long)]
     lifeline: bool,
@@ -102,11 +110,22 @@ pub fn run(args: HelperArgs) -> ExitCode {
 
 /// The function that reads the policy, now and on each reload.
 fn reader(args: &HelperArgs) -> ReadPolicy {
-    if args.trial {
+    let load = if args.trial {
         HelperPolicy::load_for_trial
     } else {
         HelperPolicy::load
-    }
+    };
+    let (docker, podman) = (args.docker_socket.clone(), args.podman_socket.clone());
+    let is_trial = args.trial;
+    Box::new(move |path| {
+        let mut policy = load(path)?;
+        policy.docker_socket = docker.clone().unwrap_or(policy.docker_socket);
+        policy.podman_socket = podman.clone().unwrap_or(policy.podman_socket);
+        if is_trial {
+            policy.leave_out_missing_engines();
+        }
+        Ok(policy)
+    })
 }
 
 fn say(cause: &dyn std::fmt::Display) {

@@ -10,7 +10,7 @@ use gatewren_base::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings}
 use gatewren_base::sys::{Secret, is_root, started_by_systemd};
 use gatewren_base::telemetry;
 use gatewren_server::app::{
-    HelperPlan, Server, ServerPlan, build, open_sockets, run as run_house, turn_away,
+    EngineSockets, HelperPlan, Server, ServerPlan, build, open_sockets, run as run_house, turn_away,
 };
 
 /// The arguments of the command.
@@ -96,6 +96,7 @@ fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
         return HelperPlan::Child {
             directory: settings.state_dir.join("run"),
             policy: Some(policy.to_owned()),
+            sockets: EngineSockets::default(),
         };
     }
     if !there {

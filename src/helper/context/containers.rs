@@ -1,4 +1,4 @@
-//! Which containers run. To make this cheap, a container's init is remembered with its start time.
+//! Which containers run, of every runtime. To make this cheap, a container's init is remembered with its start time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use gatewren_base::config::RuntimeKind;
 use gatewren_base::sys::source::field;
 use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, lock, process};
 use gatewren_base::telemetry::redact_text;
@@ -18,6 +19,9 @@ use super::definitions::{CONFIG, ContainerDefinitions};
 use super::lxc_tools::question;
 use super::orphans::Orphans;
 use super::tools::output;
+use crate::engines::clients::{EngineClients, refusal};
+use crate::engines::oci::{OciContainer, find_container};
+use crate::engines::{EngineError, EngineStatus, InspectedContainer};
 
 /// The most containers remembered. One more clears them all, which costs one lxc-info for each.
 const MAX_REMEMBERED: usize = 1024;
@@ -40,32 +44,53 @@ pub struct RunningContainer {
     pub payload: Option<PathBuf>,
     /// Its version 1 cgroups for devices and limits, on a host that still has version 1.
     pub limiting: Vec<PathBuf>,
+    /// How a command enters it.
+    pub entry: CommandEntry,
     /// The state file of version 1's freezer, on a host that still has it.
     freezer: Option<PathBuf>,
 }
 
+/// How a command enters a running container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandEntry {
+    /// By lxc-attach.
+    LxcAttach,
+    /// By the OCI runtime that started the container.
+    OciRuntime(Arc<OciContainer>),
+    /// Not at all, for this reason.
+    None(Arc<str>),
+}
+
 /// The state of a container.
-#[derive(Debug)]
 pub struct ContainerRunState {
     /// LXC's name for the state, if LXC reports one.
     pub state: Option<String>,
     /// Its init process, if it runs.
     pub running: Option<RunningContainer>,
+    /// What its engine says about it; `None` for a container of LXC.
+    pub engine: Option<InspectedContainer>,
 }
 
 /// The containers of this host.
 #[derive(Debug)]
 pub struct HostContainers {
     definitions: ContainerDefinitions,
+    /// The engines of the other runtimes.
+    pub engines: EngineClients,
     orphans: Arc<Orphans>,
     remembered: Mutex<BTreeMap<ContainerRef, RunningContainer>>,
 }
 
 impl HostContainers {
-    /// Creates the list over these definitions.
-    pub fn new(definitions: ContainerDefinitions, orphans: Arc<Orphans>) -> Self {
+    /// Creates the list over these definitions and engines.
+    pub fn new(
+        definitions: ContainerDefinitions,
+        engines: EngineClients,
+        orphans: Arc<Orphans>,
+    ) -> Self {
         Self {
             definitions,
+            engines,
             orphans,
             remembered: Mutex::default(),
         }
@@ -81,7 +106,7 @@ impl HostContainers {
         self.definitions.lxcpath()
     }
 
-    /// Checks that the container exists.
+    /// Checks that a container of LXC exists.
     pub fn check_exists(&self, name: &ContainerRef) -> Result<(), OperationRefusal> {
         if self.definitions.file(name).is_file() {
             return Ok(());
@@ -122,7 +147,10 @@ impl HostContainers {
     /// # Errors
     /// Fails if it does not exist or is not running.
     pub async fn alive(&self, name: &ContainerRef) -> Result<RunningContainer, OperationRefusal> {
-        if let Some(running) = self.recall(name) {
+        // The name of another runtime's container may have become another container's.
+        if name.runtime() == RuntimeKind::Lxc
+            && let Some(running) = self.recall(name)
+        {
             return Ok(running);
         }
         let standing = self.ask(name).await?;
@@ -138,8 +166,50 @@ impl HostContainers {
         })
     }
 
-    /// Asks LXC for a container's state, and remembers its init.
+    /// Asks the container's runtime for its state, and remembers its init.
     pub async fn ask(&self, name: &ContainerRef) -> Result<ContainerRunState, OperationRefusal> {
+        match name.runtime() {
+            RuntimeKind::Lxc => self.ask_lxc(name).await,
+            RuntimeKind::Docker | RuntimeKind::Podman => self.ask_engine(name).await,
+        }
+    }
+
+    /// Asks the engine of a container about it.
+    ///
+    /// # Errors
+    /// Fails if the engine does not answer, or has no container of exactly this name.
+    pub async fn inspect(
+        &self,
+        name: &ContainerRef,
+    ) -> Result<InspectedContainer, OperationRefusal> {
+        let api = self.engines.api(name.runtime())?;
+        match api.inspect(name.name()).await {
+            Ok(found) if found.name == name.name() => Ok(found),
+            // A reference holds a name, and this is the id of a container.
+            Ok(_) | Err(EngineError::NotFound(_)) => Err(self.absence_refusal(name)),
+            Err(error) => Err(refusal(&error)),
+        }
+    }
+
+    async fn ask_engine(&self, name: &ContainerRef) -> Result<ContainerRunState, OperationRefusal> {
+        let engine = self.inspect(name).await?;
+        let pid = engine.state.pid.and_then(|pid| i32::try_from(pid).ok());
+        // A daemon that names the host's first process is in another pid namespace.
+        let running = pid.filter(|pid| *pid > 1).and_then(|init| {
+            let known = self
+                .recall(name)
+                .filter(|known| known.is_of(engine.id.as_str(), init));
+            known.or_else(|| RunningContainer::of_engine(engine.id.as_str(), init))
+        });
+        self.remember(name, running.clone());
+        Ok(ContainerRunState {
+            state: Some(lxc_word(engine.state.status).to_owned()),
+            running,
+            engine: Some(engine),
+        })
+    }
+
+    async fn ask_lxc(&self, name: &ContainerRef) -> Result<ContainerRunState, OperationRefusal> {
         self.check_exists(name)?;
         let text = output(&question(name, self.lxcpath()), &self.orphans).await?;
         let running = init_of(&text).and_then(RunningContainer::of);
@@ -148,7 +218,11 @@ impl HostContainers {
         // LXC knows nothing yet of a container that Proxmox has never started.
         let unborn = || !self.definitions.directory(name).join(CONFIG).exists();
         let state = state.or_else(|| unborn().then(|| "STOPPED".to_owned()));
-        Ok(ContainerRunState { state, running })
+        Ok(ContainerRunState {
+            state,
+            running,
+            engine: None,
+        })
     }
 
     /// Returns the containers that were running when last asked about and still are.
@@ -191,8 +265,31 @@ impl RunningContainer {
             started: process.started,
             payload,
             limiting: limiting_groups(init),
+            entry: CommandEntry::LxcAttach,
             freezer: freezer_state(init),
         })
+    }
+
+    /// Returns the container with this full id and first process, as the OCI runtime and the kernel describe it.
+    fn of_engine(id: &str, init: i32) -> Option<Self> {
+        let process = process(init)?;
+        let (payload, entry) = match find_container(id, init) {
+            Ok(oci) => (oci.cgroup.clone(), CommandEntry::OciRuntime(Arc::new(oci))),
+            Err(refusal) => (None, CommandEntry::None(refusal.message.into())),
+        };
+        Some(Self {
+            init,
+            started: process.started,
+            payload,
+            limiting: Vec::new(),
+            entry,
+            freezer: None,
+        })
+    }
+
+    /// Whether it is the running container with this id and first process.
+    fn is_of(&self, id: &str, init: i32) -> bool {
+        matches!(&self.entry, CommandEntry::OciRuntime(oci) if oci.id == id && oci.init == init)
     }
 
     /// Whether init is still the same process and not exiting.
@@ -238,6 +335,20 @@ fn payload(mount: &Path, groups: &str) -> Option<PathBuf> {
         }
     }
     None
+}
+
+/// Returns LXC's word for a state of an engine.
+fn lxc_word(status: EngineStatus) -> &'static str {
+    match status {
+        EngineStatus::Running => "RUNNING",
+        EngineStatus::Paused => "FROZEN",
+        EngineStatus::Restarting => "STARTING",
+        EngineStatus::Removing => "STOPPING",
+        EngineStatus::Created
+        | EngineStatus::Exited
+        | EngineStatus::Dead
+        | EngineStatus::Unknown => "STOPPED",
+    }
 }
 
 fn init_of(info: &str) -> Option<i32> {

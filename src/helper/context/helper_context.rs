@@ -25,6 +25,7 @@ use super::limits::{CallLimits, MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_JOB_W
 use super::log_limiter::LogLimiter;
 use super::operation_slots::OperationSlots;
 use super::orphans::Orphans;
+use crate::engines::clients::EngineClients;
 
 /// How long the start waits to remove what a dead helper left. What is still busy stays for the next start.
 const SWEEP_TIME: Duration = Duration::from_secs(2);
@@ -79,7 +80,11 @@ impl HelperContext {
     ) -> Self {
         let orphans = Arc::<Orphans>::default();
         Self {
-            containers: HostContainers::new(definitions, Arc::clone(&orphans)),
+            containers: HostContainers::new(
+                definitions,
+                EngineClients::new(policy.clone()),
+                Arc::clone(&orphans),
+            ),
             locks: ContainerLocks::default(),
             orphans,
             operations: Arc::default(),

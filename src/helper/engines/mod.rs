@@ -3,6 +3,7 @@
 
 mod api;
 mod client;
+pub mod clients;
 mod container_id;
 mod endpoint;
 mod error;
@@ -15,6 +16,8 @@ mod inspect_answer;
 mod kind;
 mod labels;
 mod list;
+pub mod oci;
+pub mod oci_process;
 mod restart_policy;
 mod socket;
 mod text;

@@ -9,7 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use gatewren_wire::operations::{
-    ContainerRef, FileExcerpt, InsideEntry, InsideKind, InsidePath, OperationEnd, OperationRefusal,
+    ContainerAction, ContainerRef, FileExcerpt, InsideEntry, InsideKind, InsidePath, OperationEnd,
+    OperationRefusal,
 };
 
 use super::paths::inside;
@@ -27,8 +28,32 @@ const ENTRIES: u32 = 1000;
 /// The most names of a directory that are read; the rest are omitted.
 const NAMES: usize = 100_000;
 
+/// Performs an action on files in a container.
+pub async fn act(
+    context: &mut OperationContext<'_>,
+    container: &ContainerRef,
+    action: &ContainerAction,
+) -> Result<OperationEnd, OperationRefusal> {
+    match action {
+        ContainerAction::ListFiles { path, after, limit } => {
+            list(context, container, path, after.clone(), *limit).await
+        }
+        ContainerAction::ReadFile {
+            path,
+            offset,
+            bytes,
+        } => read(context, container, path, *offset, *bytes).await,
+        ContainerAction::WriteFile {
+            path,
+            content,
+            mode,
+        } => write(context.helper, container, path, content, *mode).await,
+        _ => Err(OperationRefusal::failed("unsupported operation")),
+    }
+}
+
 /// Prints the entries of a directory, sorted by name.
-pub async fn list(
+async fn list(
     context: &mut OperationContext<'_>,
     container: &ContainerRef,
     path: &InsidePath,
@@ -57,7 +82,7 @@ pub async fn list(
 }
 
 /// Prints a part of a file.
-pub async fn read(
+async fn read(
     context: &mut OperationContext<'_>,
     container: &ContainerRef,
     path: &InsidePath,
@@ -78,7 +103,7 @@ pub async fn read(
 }
 
 /// Writes a file.
-pub async fn write(
+async fn write(
     helper: &HelperContext,
     container: &ContainerRef,
     path: &InsidePath,

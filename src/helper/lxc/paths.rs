@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gatewren_base::config::RuntimeKind;
 use gatewren_base::sys::InsideRoot;
 use gatewren_wire::operations::{ContainerRef, OperationRefusal, RefusalCode};
 
@@ -16,8 +17,21 @@ pub fn existing(
     container: &ContainerRef,
 ) -> Result<PathBuf, OperationRefusal> {
     require_root()?;
+    require_lxc(container)?;
     helper.containers.check_exists(container)?;
     Ok(helper.containers.definitions().file(container))
+}
+
+/// Rejects a container of another runtime for what only LXC has.
+fn require_lxc(container: &ContainerRef) -> Result<(), OperationRefusal> {
+    let runtime = container.runtime();
+    if runtime == RuntimeKind::Lxc {
+        return Ok(());
+    }
+    let title = runtime.title();
+    Err(OperationRefusal::bad_command(format!(
+        "'{container}' is a container of {title}, and this works for containers of LXC only"
+    )))
 }
 
 /// Like `existing`, but rejects a container that Proxmox defines.
@@ -39,7 +53,7 @@ fn own_file(helper: &HelperContext, container: &ContainerRef) -> PathBuf {
     directory.join(crate::context::definitions::CONFIG)
 }
 
-/// Opens the root directory of a container, running or not.
+/// Opens the root directory of a container, running or, with LXC, not.
 ///
 /// A running container's root is opened through its init process, whatever storage it is on.
 ///
@@ -49,7 +63,7 @@ pub async fn inside(
     helper: &HelperContext,
     container: &ContainerRef,
 ) -> Result<InsideRoot, OperationRefusal> {
-    let config = existing(helper, container)?;
+    require_root()?;
     let failed = |cause: io::Error| {
         OperationRefusal::failed(format!(
             "cannot open the root directory of container '{container}': {cause}"
@@ -58,7 +72,7 @@ pub async fn inside(
     let running = match helper.containers.alive(container).await {
         Ok(running) => running,
         Err(refusal) if refusal.code == RefusalCode::NotRunning => {
-            let path = config_files::root_of(&config)?;
+            let path = config_files::root_of(&existing(helper, container)?)?;
             return InsideRoot::open(&path).map_err(failed);
         }
         Err(refusal) => return Err(refusal),

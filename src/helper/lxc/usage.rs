@@ -8,9 +8,16 @@ use gatewren_wire::operations::ContainerUsage;
 /// Version 1 represents "no limit" by a number near the maximum.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// Returns the usage of the container whose init has this `/proc/PID/cgroup`, without its network.
-pub fn usage(groups: &str) -> ContainerUsage {
-    read(Path::new("/sys/fs/cgroup"), groups)
+/// Returns the usage of the container whose init has this `/proc/PID/cgroup`, without its network. `payload` is the
+/// container's own version 2 cgroup, where that is known.
+pub fn usage(groups: &str, payload: Option<&Path>) -> ContainerUsage {
+    let mut usage = read(Path::new("/sys/fs/cgroup"), groups);
+    if let Some(payload) = payload
+        && usage == ContainerUsage::default()
+    {
+        usage = version_2(payload);
+    }
+    usage
 }
 
 fn read(mount: &Path, groups: &str) -> ContainerUsage {

@@ -32,7 +32,7 @@ pub fn vitals_and_usage(container: ContainerRef, running: &RunningContainer) -> 
     let usage = ContainerUsage {
         network_received_bytes: traffic.map(|(received, _)| received),
         network_sent_bytes: traffic.map(|(_, sent)| sent),
-        ..usage(&groups)
+        ..usage(&groups, running.payload.as_deref())
     };
     let vitals = vitals(container, running)?;
     Some(Vitals { usage, ..vitals })

@@ -1,11 +1,9 @@
 //! Commands on the host and in containers.
 
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd as _;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -18,13 +16,13 @@ use gatewren_wire::operations::{
     ReaperLaunch, RefusalCode, Stream,
 };
 
+use super::container_entry::ContainerEntry;
 use super::process_scope::{ProcessScope, SpawnSpec, TeardownResult};
 use crate::context::helper_context::{REAPER_PATH, reaper_argv};
 use crate::context::limits::{CallLimits, check};
 use crate::context::operation_context::OperationContext;
 use crate::context::output_relay::OutputRelay;
 use crate::context::outputs::CommandOutputs;
-use crate::context::programs::find;
 
 /// How long starting the reaper may take. After that the container counts as one that cannot be entered.
 const ENTRY_TIME: Duration = Duration::from_secs(15);
@@ -77,6 +75,8 @@ async fn spawn_on_host(
         argv: reaper_argv().into(),
         reaper: own.as_fd(),
         cgroup: cgroup.and_then(|parent| helper.cgroup(parent, limits(context))),
+        enters_cgroup: false,
+        description: None,
         memberships: Vec::new(),
         container: None,
     };
@@ -97,7 +97,6 @@ pub async fn run_in_container(
     let helper = context.helper;
     check(command)?;
     require_root()?;
-    let attach = find("lxc-attach")?;
     let running = context
         .relay
         .wait(helper.containers.running(container))
@@ -109,21 +108,14 @@ pub async fn run_in_container(
     let reaper = helper.reaper().map_err(|e| no_reaper(&e))?;
     let payload = running.payload.as_deref();
     let cgroup = payload.and_then(|parent| helper.cgroup(parent, limits(context)));
-    // With `-eCGROUP`, LXC enters none of the container's cgroups.
-    let memberships = if cgroup.is_some() {
-        memberships(&running.limiting)?
-    } else {
-        Vec::new()
-    };
-    let spec = SpawnSpec {
-        program: text(attach.as_os_str().as_bytes())?,
-        argv: attach_argv(helper.containers.lxcpath(), container, cgroup.is_some())?,
-        reaper: reaper.as_fd(),
+    let entry = ContainerEntry {
+        container,
+        running,
         cgroup,
-        memberships,
-        container: Some(running),
     };
-    run(context, spec, &launch(command, "/bin/sh"), None).await
+    let lxcpath = helper.containers.lxcpath();
+    let (spec, command) = entry.spec(lxcpath, command, reaper.as_fd())?;
+    run(context, spec, &launch(&command, "/bin/sh"), None).await
 }
 
 fn limits(context: &OperationContext<'_>) -> CallLimits {
@@ -310,41 +302,6 @@ fn launch(command: &Command, shell: &str) -> ReaperLaunch {
     }
 }
 
-/// The arguments of lxc-attach. With `-eCGROUP` the process inside stays in the call's own cgroup; without it LXC
-/// moves it into the container's.
-fn attach_argv(
-    lxcpath: &Path,
-    container: &ContainerRef,
-    own_cgroup: bool,
-) -> Result<Vec<CString>, OperationRefusal> {
-    let mut argv = vec![
-        c"lxc-attach".to_owned(),
-        c"-P".to_owned(),
-        text(lxcpath.as_os_str().as_bytes())?,
-        c"-l".to_owned(),
-        c"ERROR".to_owned(),
-        c"-o".to_owned(),
-        c"none".to_owned(),
-        c"-n".to_owned(),
-        text(container.as_str().as_bytes())?,
-        c"--clear-env".to_owned(),
-    ];
-    argv.extend(own_cgroup.then(|| c"-eCGROUP".to_owned()));
-    argv.push(c"--".to_owned());
-    argv.extend(reaper_argv());
-    Ok(argv)
-}
-
-/// Opens the version 1 cgroups with a container's device rules and limits. A command that cannot be put under them is
-/// not run.
-fn memberships(groups: &[PathBuf]) -> Result<Vec<File>, OperationRefusal> {
-    let open = |group: &PathBuf| File::options().write(true).open(group.join("cgroup.procs"));
-    let opened: io::Result<_> = groups.iter().map(open).collect();
-    opened.map_err(|e| {
-        OperationRefusal::failed(format!("the container's cgroups cannot be entered: {e}"))
-    })
-}
-
 fn no_reaper(cause: &io::Error) -> OperationRefusal {
     OperationRefusal::failed(if cause.kind() == io::ErrorKind::Unsupported {
         "this build of gatewren is not static, so it cannot work inside containers; \
@@ -353,9 +310,4 @@ fn no_reaper(cause: &io::Error) -> OperationRefusal {
     } else {
         format!("gatewren could not copy itself for the container: {cause}")
     })
-}
-
-fn text(bytes: &[u8]) -> Result<CString, OperationRefusal> {
-    CString::new(bytes)
-        .map_err(|_| OperationRefusal::bad_command("a name contains a NUL character"))
 }

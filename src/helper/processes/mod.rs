@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod answers;
 pub mod call_processes;
 pub mod commands;
+pub mod container_entry;
 pub mod freeze_guard;
 pub mod lxc_command;
 pub mod printing;

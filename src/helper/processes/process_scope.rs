@@ -61,8 +61,12 @@ pub struct SpawnSpec<'a> {
     pub argv: Vec<CString>,
     /// The reaper's own program, passed as descriptor 5.
     pub reaper: BorrowedFd<'a>,
-    /// The cgroup that everything is started in.
+    /// The cgroup of the call.
     pub cgroup: Option<Cgroup>,
+    /// Whether the program itself starts the reaper in that cgroup. Otherwise the program is started in it.
+    pub enters_cgroup: bool,
+    /// A file for the program, passed as descriptor 6.
+    pub description: Option<File>,
     /// Version 1 groups to enter in addition, as open `cgroup.procs` files.
     pub memberships: Vec<File>,
     /// The container that it runs in; `None` on the host.
@@ -108,20 +112,23 @@ impl ProcessScope {
         let nothing = File::open("/dev/null")?;
         let reports = ReaperReports::new(status)?;
         let control = Sender::from_owned_fd(control)?;
+        let mut fds = vec![
+            nothing.as_fd(),
+            writers.stdout.as_fd(),
+            writers.stderr.as_fd(),
+            control_reader.as_fd(),
+            status_writer.as_fd(),
+            spec.reaper,
+        ];
+        fds.extend(spec.description.as_ref().map(|file| file.as_fd()));
+        let start_in = spec.cgroup.as_ref().filter(|_| !spec.enters_cgroup);
         let spawn = Spawn {
             programs: vec![spec.program],
             argv: spec.argv,
             env: vec![c"LANG=C.UTF-8".to_owned(), path_variable()],
-            fds: vec![
-                nothing.as_fd(),
-                writers.stdout.as_fd(),
-                writers.stderr.as_fd(),
-                control_reader.as_fd(),
-                status_writer.as_fd(),
-                spec.reaper,
-            ],
+            fds,
             directories: vec![c"/".to_owned()],
-            cgroup: spec.cgroup.as_ref().map(Cgroup::fd),
+            cgroup: start_in.map(Cgroup::fd),
             memberships: spec.memberships.iter().map(|file| file.as_fd()).collect(),
             with_parent: OnParentExit::Dies,
             identity: None,

@@ -1,102 +1,100 @@
-//! Dispatches the operations on a container to the modules that perform them.
+//! Dispatches the operations on containers to their runtimes.
 
+use gatewren_base::config::{HelperPolicy, RuntimeKind};
 use gatewren_wire::operations::{
-    ContainerAction, ContainerRef, Operation, OperationEnd, OperationRefusal,
+    ContainerRef, Operation, OperationEnd, OperationRefusal, RefusalCode,
 };
 
-use crate::context::lxc_tools::{freezer, tool_for};
+use super::engine_runtime::EngineRuntime;
+use super::lxc_runtime::LxcRuntime;
+use super::runtime::ContainerRuntime;
+use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
-use crate::lxc::paths::existing;
-use crate::lxc::{copies, definition, files, logs, snapshots};
+use crate::lxc::copies;
+use crate::processes::printing::print;
+
+/// The mark before a runtime that did not answer, in the list of containers.
+const AWAY: char = '!';
 
 /// Performs the operation.
 pub async fn perform(
     context: &mut OperationContext<'_>,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
-    match operation {
-        Operation::ContainerAction { container, action } => {
-            act_on_container(context, container, action).await
-        }
-        Operation::ContainerCreate { name, template } => {
-            copies::create(context, name, template).await
-        }
-        other => start_or_stop(context, other).await,
+    if let Operation::ContainerCreate { name, template } = operation {
+        return copies::create(context, name, template).await;
+    }
+    match operation.container().map(ContainerRef::runtime) {
+        Some(RuntimeKind::Lxc) => perform_in(&LxcRuntime, context, operation).await,
+        Some(kind) => perform_in(&EngineRuntime { kind }, context, operation).await,
+        None => Err(unsupported()),
     }
 }
 
-async fn start_or_stop(
+async fn perform_in(
+    runtime: &impl ContainerRuntime,
     context: &mut OperationContext<'_>,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
-    let helper = context.helper;
-    if let Some(container) = operation.container() {
-        existing(helper, container)?;
-        helper.locks.check_free(container)?;
-    }
-    let tool = tool_for(operation, helper.containers.lxcpath());
-    let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    context.run_tool(&tool).await
-}
-
-async fn act_on_container(
-    context: &mut OperationContext<'_>,
-    container: &ContainerRef,
-    action: &ContainerAction,
-) -> Result<OperationEnd, OperationRefusal> {
-    let helper = context.helper;
-    existing(helper, container)?;
-    match action {
-        ContainerAction::Freeze {} => freeze(context, container, "lxc-freeze").await,
-        ContainerAction::Unfreeze {} => freeze(context, container, "lxc-unfreeze").await,
-        ContainerAction::Autostart { on } => definition::autostart(helper, container, *on).await,
-        ContainerAction::Configure { changes } => {
-            definition::configure(helper, container, changes).await
+    match operation {
+        Operation::ContainerInfo { container } => runtime.print_info(context, container).await,
+        Operation::ContainerStart { container } => runtime.start(context, container).await,
+        Operation::ContainerStop { container, grace_s } => {
+            runtime.stop(context, container, *grace_s).await
         }
-        ContainerAction::Snapshots {} => snapshots::list(context, container).await,
-        ContainerAction::Snapshot { comment } => {
-            snapshots::make(context, container, comment.as_deref()).await
+        Operation::ContainerAction { container, action } => {
+            runtime.act(context, container, action).await
         }
-        ContainerAction::Restore { snapshot } => {
-            snapshots::restore(context, container, snapshot).await
-        }
-        ContainerAction::Forget { snapshot } => {
-            snapshots::forget(context, container, snapshot).await
-        }
-        ContainerAction::Clone { to } => copies::clone(context, container, to).await,
-        ContainerAction::Destroy { force, snapshots } => {
-            copies::destroy(context, container, *force, *snapshots).await
-        }
-        ContainerAction::Log { log, offset, bytes } => {
-            logs::log(context, container, *log, *offset, *bytes).await
-        }
-        ContainerAction::ListFiles { path, after, limit } => {
-            files::list(context, container, path, after.clone(), *limit).await
-        }
-        ContainerAction::ReadFile {
-            path,
-            offset,
-            bytes,
-        } => files::read(context, container, path, *offset, *bytes).await,
-        ContainerAction::WriteFile {
-            path,
-            content,
-            mode,
-        } => files::write(helper, container, path, content, *mode).await,
+        _ => Err(unsupported()),
     }
 }
 
-async fn freeze(
-    context: &mut OperationContext<'_>,
-    container: &ContainerRef,
-    name: &'static str,
-) -> Result<OperationEnd, OperationRefusal> {
+/// Prints the references of the containers that may be seen, and a line `!RUNTIME WHY` for each runtime that did not
+/// answer. If it is the only one that is served, that is an error.
+pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
-    helper.locks.check_free(container)?;
-    match context.relay.wait(helper.containers.alive(container)).await {
-        Ok(alive) => alive?,
+    let policy = helper.policy.now();
+    let listed = match context.relay.wait(list_all(helper, &policy)).await {
+        Ok(listed) => listed?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
-    let tool = freezer(name, container, helper.containers.lxcpath());
-    context.run_tool(&tool).await
+    print(context.relay, move || Ok(listed.into_bytes())).await
+}
+
+async fn list_all(
+    helper: &HelperContext,
+    policy: &HelperPolicy,
+) -> Result<String, OperationRefusal> {
+    let served: Vec<RuntimeKind> = RuntimeKind::ALL
+        .into_iter()
+        .filter(|kind| policy.serves(*kind))
+        .collect();
+    let mut lines = String::new();
+    for kind in &served {
+        let listed = match kind {
+            RuntimeKind::Lxc => LxcRuntime.list(helper).await,
+            RuntimeKind::Docker | RuntimeKind::Podman => {
+                EngineRuntime { kind: *kind }.list(helper).await
+            }
+        };
+        match listed {
+            Ok(names) => {
+                let seen = names.iter().map(ContainerRef::as_str);
+                let seen = seen.filter(|name| policy.allows_container(name));
+                lines.extend(seen.flat_map(|name| [name, "\n"]));
+            }
+            Err(refusal) if served.len() == 1 => return Err(refusal),
+            // LXC is served by default: a host that has only Docker need not say so.
+            Err(refusal) if refusal.code == RefusalCode::MissingProgram => {}
+            Err(refusal) => {
+                let why = refusal.message.replace('\n', " ");
+                lines.push_str(&format!("{AWAY}{kind} {why}\n"));
+            }
+        }
+    }
+    Ok(lines)
+}
+
+fn unsupported() -> OperationRefusal {
+    OperationRefusal::failed("unsupported operation")
 }

@@ -2,9 +2,13 @@
 
 pub mod connection;
 pub mod container_operations;
+pub mod engine_facts;
+pub mod engine_runtime;
 pub mod events;
 pub mod host_operations;
 pub mod job_operations;
+pub mod lxc_runtime;
 pub mod perform;
 pub mod policy_check;
+pub mod runtime;
 pub mod serve;

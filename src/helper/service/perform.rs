@@ -5,13 +5,10 @@ use gatewren_wire::operations::{ContainerRef, Operation, OperationEnd, Operation
 use super::{container_operations, events, host_operations, policy_check};
 use crate::backup::operations;
 use crate::context::helper_context::HelperContext;
-use crate::context::lxc_tools::tool_for;
 use crate::context::operation_context::OperationContext;
-use crate::context::programs::find;
 use crate::context::tools;
 use crate::host::{mail, updates};
 use crate::lxc::config_files;
-use crate::lxc::network::NetworkNamespace;
 use crate::lxc::paths::{existing, inside};
 use crate::lxc::vitals::{lines, vitals, vitals_and_usage};
 use crate::processes::commands::{require_root, run_in_container, run_on_host};
@@ -54,8 +51,8 @@ pub async fn perform(
             container_vitals(context, container.as_ref()).await
         }
         Operation::ContainerEvents {} => events::report(context).await,
-        Operation::ContainerInfo { container } => info(context, container).await,
-        Operation::ContainerStart { .. }
+        Operation::ContainerInfo { .. }
+        | Operation::ContainerStart { .. }
         | Operation::ContainerStop { .. }
         | Operation::ContainerAction { .. }
         | Operation::ContainerCreate { .. } => {
@@ -63,7 +60,7 @@ pub async fn perform(
         }
         Operation::Mail(letter) => mail::send(context, letter).await,
         Operation::Backup { action } => operations::perform(context, action).await,
-        Operation::ContainerList {} => list(context).await,
+        Operation::ContainerList {} => container_operations::list(context).await,
         Operation::Restart { plan } => power::schedule(context, "reboot", plan).await,
         Operation::Shutdown { plan } => power::schedule(context, "poweroff", plan).await,
         Operation::CancelShutdown {} => power::cancel(context).await,
@@ -98,71 +95,6 @@ async fn config(
 ) -> Result<OperationEnd, OperationRefusal> {
     let path = existing(context.helper, container)?;
     print(context.relay, move || config_files::config(&path)).await
-}
-
-async fn run_lxc_tool(
-    context: &mut OperationContext<'_>,
-    operation: &Operation,
-) -> Result<OperationEnd, OperationRefusal> {
-    require_root()?;
-    let tool = tool_for(operation, context.helper.containers.lxcpath());
-    let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    context.run_tool(&tool).await
-}
-
-/// Prints the names of the containers that may be seen.
-async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
-    let helper = context.helper;
-    require_root()?;
-    // On a host without LXC, directories are not containers.
-    find("lxc-start")?;
-    let (definitions, policy) = (helper.containers.definitions().clone(), helper.policy.now());
-    print(context.relay, move || {
-        let names = definitions.names().map_err(|e| {
-            let lxcpath = definitions.lxcpath().display();
-            OperationRefusal::failed(format!("the containers in {lxcpath} cannot be listed: {e}"))
-        })?;
-        let seen = names
-            .into_iter()
-            .filter(|name| policy.allows_container(name.as_str()));
-        let lines = seen.flat_map(|name| [String::from(name), "\n".to_owned()]);
-        Ok(lines.collect::<String>().into_bytes())
-    })
-    .await
-}
-
-/// Prints state, init and addresses, one line each, in the format of `lxc-info`.
-async fn info(
-    context: &mut OperationContext<'_>,
-    container: &ContainerRef,
-) -> Result<OperationEnd, OperationRefusal> {
-    let helper = context.helper;
-    let path = existing(helper, container)?;
-    let standing = match context.relay.wait(helper.containers.ask(container)).await {
-        Ok(standing) => standing?,
-        Err(why) => return Ok(OperationEnd::Killed { why }),
-    };
-    let Some(state) = standing.state else {
-        if !path.is_file() {
-            return Err(helper.containers.absence_refusal(container));
-        }
-        // Runs lxc-info again, so that the caller gets its error message.
-        let operation = Operation::ContainerInfo {
-            container: container.clone(),
-        };
-        return run_lxc_tool(context, &operation).await;
-    };
-    let running = standing.running;
-    print(context.relay, move || {
-        let mut lines = vec![format!("State: {state}\n")];
-        if let Some(running) = running {
-            lines.push(format!("PID: {}\n", running.init));
-            let addresses = NetworkNamespace::of(running.init).addresses();
-            lines.extend(addresses.iter().map(|address| format!("IP: {address}\n")));
-        }
-        Ok(lines.concat().into_bytes())
-    })
-    .await
 }
 
 /// Prints the state of one container with its usage, or the state of all that are known to run.

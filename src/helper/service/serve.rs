@@ -49,10 +49,9 @@ const SERVING: &str = "serving the front";
 pub struct Lifeline(pub OwnedFd);
 
 /// Reads the owner's policy file.
-pub type ReadPolicy = fn(&Path) -> Result<HelperPolicy, ConfigError>;
+pub type ReadPolicy = Box<dyn Fn(&Path) -> Result<HelperPolicy, ConfigError> + Send + Sync>;
 
 /// The settings of a helper.
-#[derive(Debug)]
 pub struct HelperOptions {
     /// The socket where the front connects.
     pub listener: UnixListener,
@@ -123,7 +122,7 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
                 }
             }
             _ = children.recv() => drop(helper.orphans.sweep()),
-            _ = reloads.recv() => reload(&settings.policy_file, settings.read_policy, &policy, &notify),
+            _ = reloads.recv() => reload(&settings.policy_file, &settings.read_policy, &policy, &notify),
             _ = tick.tick(), if calls.len() > helper.listeners() || helper.jobs.running() > 0 => drop(helper.orphans.sweep()),
             () = wait_for_tick(sign_of_life.as_mut()) => notify.alive(),
             () = &mut few_pages => {}
@@ -149,7 +148,7 @@ async fn wait_for_tick(pace: Option<&mut Interval>) {
 /// policy stays in force.
 fn reload(
     file: &Path,
-    read: ReadPolicy,
+    read: &ReadPolicy,
     policy: &LiveSettingsSender<HelperPolicy>,
     notify: &SdNotify,
 ) {

@@ -68,6 +68,8 @@ impl ContainerLab {
         let options = ChildHelperOptions {
             state: None,
             lxcpath: Some(&self.lxcpath),
+            docker_socket: None,
+            podman_socket: None,
             policy: None,
             log: LogLevel::Info,
         };

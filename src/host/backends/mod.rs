@@ -50,9 +50,9 @@ pub use jobs::{Jobs, JobsView};
 pub use journal::*;
 pub use long_work::{CallJob, JobObserver};
 pub use lxc::{
-    ChangedContainers, ContainerDefinition, ContainerDetails, ContainerEvents, ContainerSnapshot,
-    ContainerState, ContainerStatus, DirectoryPage, InsidePart, LogPart, LogSource, Lxc, LxcView,
-    PART_BYTES, from_base64,
+    AwayRuntime, ChangedContainers, ContainerDefinition, ContainerDetails, ContainerEvents,
+    ContainerListing, ContainerSnapshot, ContainerState, ContainerStatus, DirectoryPage,
+    InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES, from_base64,
 };
 pub use mail::Mail;
 pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
@@ -75,14 +75,15 @@ pub use update_history::UpdateHistory;
 pub use updates::{UpdateCheck, Updates, UpgradeRequest};
 
 pub use crate::helper_client::{
-    Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, ContainerListener,
-    ContainerRef, ContainerUsage, CountryCode, DefinitionChanges, FileEntry, FileFacts, FileMatch,
-    FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead,
-    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, LogCursor,
-    LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MailMessage, NameServers, PackageName,
-    ProcessOrder, Program, PublicKey, RepairResult, SettingWord, SnapshotName, SshAccount,
-    SshKeyChange, Ssid, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
-    UnreadableTarget, UpdateScope, VerifiedBackup, Vitals, WifiAction, WifiNetwork, WifiStatus,
+    Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, ComposeService,
+    ContainerHealth, ContainerListener, ContainerRef, ContainerUsage, CountryCode,
+    DefinitionChanges, EngineFacts, EngineMountFacts, FileEntry, FileFacts, FileMatch, FileWritten,
+    Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostName,
+    HostRepair, HostSetting, InsidePath, JobId, Keyboard, LogCursor, LogFile, LogOrder, LogPattern,
+    LogPriority, LogQuery, MailMessage, NameServers, PackageName, ProcessOrder, Program, PublicKey,
+    RepairResult, SettingWord, SnapshotName, SshAccount, SshKeyChange, Ssid, TargetName, Transport,
+    Tunnel, TunnelName, UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup,
+    Vitals, WifiAction, WifiNetwork, WifiStatus,
 };
 pub use gatewren_base::config::{Glob, InvalidGlob};
 pub use gatewren_base::sys::neutralise;

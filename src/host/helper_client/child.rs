@@ -36,6 +36,10 @@ const STOP_TIME: Duration = Duration::from_secs(10);
 pub struct ChildHelperOptions<'a> {
     /// The directory of the containers; LXC's own setting if absent.
     pub lxcpath: Option<&'a Path>,
+    /// The socket of Docker's daemon; the one in the policy if absent.
+    pub docker_socket: Option<&'a Path>,
+    /// The socket of Podman's service; the one in the policy if absent.
+    pub podman_socket: Option<&'a Path>,
     /// The owner's policy file. If absent, the helper runs in trial mode, where only the standard
     /// file limits it.
     pub policy: Option<&'a Path>,
@@ -124,6 +128,8 @@ impl HelperLaunch {
         }
         for (name, path) in [
             (c"--lxcpath", options.lxcpath),
+            (c"--docker-socket", options.docker_socket),
+            (c"--podman-socket", options.podman_socket),
             (c"--policy", options.policy),
             (c"--state-dir", options.state),
         ] {
@@ -222,6 +228,8 @@ mod tests {
 
     const TRIAL: ChildHelperOptions<'static> = ChildHelperOptions {
         lxcpath: None,
+        docker_socket: None,
+        podman_socket: None,
         policy: None,
         state: None,
         log: LogLevel::Info,

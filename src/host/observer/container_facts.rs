@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::backends::{ContainerDetails, ContainerListener, Transport};
+use crate::backends::{ContainerDetails, ContainerListener, EngineFacts, Transport};
 
 /// The first ephemeral port of Linux (`ip_local_port_range`, ip(7)): sockets of datagram clients come and go with
 /// every DNS query.
@@ -13,6 +13,7 @@ pub fn container(details: &ContainerDetails, ports: &[ContainerListener]) -> Val
     let mut facts = Map::new();
     for (key, value) in [
         ("name", json!(details.name)),
+        ("runtime", json!(details.runtime)),
         ("status", json!(details.state)),
         ("autostart", json!(details.autostart)),
         ("unprivileged", json!(details.unprivileged)),
@@ -32,9 +33,24 @@ pub fn container(details: &ContainerDetails, ports: &[ContainerListener]) -> Val
     if let Some(config) = &details.config {
         facts.insert("config".to_owned(), json!(config));
     }
+    if let Some(engine) = &details.engine {
+        facts.insert("engine".to_owned(), json!(without_host_paths(engine)));
+    }
     let lasting: Vec<_> = ports.iter().filter(|port| lasts(port)).collect();
     facts.insert("ports".to_owned(), json!(lasting));
     Value::Object(facts)
+}
+
+/// Agents without access to the host read the state too, so it has no paths of the host.
+fn without_host_paths(engine: &EngineFacts) -> EngineFacts {
+    let mut facts = engine.clone();
+    for mount in &mut facts.mounts {
+        mount.source = None;
+    }
+    if let Some(compose) = &mut facts.compose {
+        compose.config_files.clear();
+    }
+    facts
 }
 
 fn lasts(port: &ContainerListener) -> bool {
@@ -43,7 +59,7 @@ fn lasts(port: &ContainerListener) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::backends::ContainerState;
+    use crate::backends::{ComposeService, ContainerState, EngineMountFacts};
 
     use super::*;
 
@@ -51,6 +67,7 @@ mod tests {
     fn a_container_without_counters() {
         let details = ContainerDetails {
             name: "alpha".parse().unwrap(),
+            runtime: "lxc",
             hostname: Some("web".into()),
             state: ContainerState::Running,
             init_pid: Some(7),
@@ -63,6 +80,7 @@ mod tests {
             pids: Some(2),
             disk_bytes: None,
             config: None,
+            engine: None,
         };
         let port = |protocol, port| ContainerListener {
             protocol,
@@ -75,12 +93,36 @@ mod tests {
             port(Transport::Udp, 40_000),
         ];
         let expected = json!({
-            "name": "alpha", "status": "running", "autostart": true, "unprivileged": false,
+            "name": "alpha", "runtime": "lxc", "status": "running", "autostart": true, "unprivileged": false,
             "addresses": ["10.0.3.5"], "init_pid": 7, "hostname": "web", "ports": [
                 { "protocol": "tcp", "port": 40_000, "address": "0.0.0.0" },
                 { "protocol": "udp", "port": 53, "address": "0.0.0.0" }
             ]
         });
         assert_eq!(container(&details, &ports), expected);
+        let engine = EngineFacts {
+            image: "web:1".into(),
+            mounts: vec![EngineMountFacts {
+                kind: "bind".into(),
+                destination: "/data".into(),
+                source: Some("/srv/secret".into()),
+                read_only: true,
+            }],
+            compose: Some(ComposeService {
+                project: "media".into(),
+                service: None,
+                config_files: vec!["/srv/secret/compose.yaml".into()],
+            }),
+            ..EngineFacts::default()
+        };
+        let details = ContainerDetails {
+            name: "docker:web".parse().unwrap(),
+            runtime: "docker",
+            engine: Some(engine),
+            ..details
+        };
+        let shown = container(&details, &[]);
+        assert_eq!(shown["engine"]["image"], "web:1");
+        assert!(!shown.to_string().contains("secret"), "{shown}");
     }
 }

@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::backends::{
-    BackendError, ContainerDetails, ContainerListener, ContainerRef, ContainerState,
-    ContainerStatus, ErrorKind, LxcView, Vitals,
+    AwayRuntime, BackendError, ContainerDetails, ContainerListener, ContainerListing, ContainerRef,
+    ContainerState, ContainerStatus, ErrorKind, LxcView, Vitals,
 };
 
 use super::container_facts;
@@ -41,6 +41,8 @@ pub enum LookDepth {
 pub struct ObservedContainers {
     lxc: LxcView,
     known: BTreeMap<ContainerRef, ObservedContainer>,
+    /// The runtimes that do not answer; what is known of their containers is kept.
+    away: Vec<AwayRuntime>,
     failing_since: Option<Instant>,
     why_not: Option<String>,
 }
@@ -72,6 +74,7 @@ impl ObservedContainers {
         Self {
             lxc,
             known: BTreeMap::new(),
+            away: Vec::new(),
             failing_since: None,
             why_not: None,
         }
@@ -85,7 +88,10 @@ impl ObservedContainers {
     /// `/public/packageData`.
     pub fn document(&self) -> Value {
         let entry = |(name, known): (&ContainerRef, &ObservedContainer)| {
-            let facts = container_facts::container(&known.details, &known.ports);
+            let mut facts = container_facts::container(&known.details, &known.ports);
+            if self.is_away(name) {
+                facts["stale"] = Value::Bool(true);
+            }
             (name.to_string(), facts)
         };
         Value::Object(self.known.iter().map(entry).collect())
@@ -96,11 +102,15 @@ impl ObservedContainers {
     /// # Errors
     /// When they cannot be listed. The known containers then stay, unless this host turns out to have none at all.
     pub async fn look(&mut self, how: LookDepth) -> Result<(), BackendError> {
-        let names = self.lxc.list().await;
-        self.update_availability(names.as_ref().err());
-        let names = names?;
+        let listing = self.lxc.listing().await;
+        self.update_availability(listing.as_ref().err());
+        let ContainerListing { containers, away } = listing?;
+        let names = containers;
+        self.away = away;
+        let away = self.away.clone();
+        let is_away = |name: &ContainerRef| away.iter().any(|one| one.runtime == name.runtime());
         self.known
-            .retain(|name, _| names.binary_search(name).is_ok());
+            .retain(|name, _| names.binary_search(name).is_ok() || is_away(name));
         self.take_vitals().await?;
         let settled = |known: &ObservedContainer| how == LookDepth::Glance && known.settled;
         let asked: BTreeSet<ContainerRef> = names
@@ -113,6 +123,11 @@ impl ObservedContainers {
         let result = self.ask(asked).await;
         // The vitals of those that were found running only now.
         self.take_vitals().await.and(result)
+    }
+
+    fn is_away(&self, name: &ContainerRef) -> bool {
+        let mut away = self.away.iter();
+        away.any(|one| one.runtime == name.runtime())
     }
 
     /// Applies reported state changes, then looks at the containers that changed.
@@ -200,6 +215,7 @@ impl ObservedContainers {
                 if let Some(known) = self.known.get_mut(&name) {
                     known.details.state = status.state;
                     known.details.addresses = status.addresses;
+                    known.details.engine = status.engine.or(known.details.engine.take());
                     if status.init_pid.is_none() {
                         known.clear_run();
                     }

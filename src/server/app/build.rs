@@ -52,7 +52,18 @@ pub enum HelperPlan {
         directory: PathBuf,
         /// The owner's policy file for it; `None` for a trial, which only the standard file limits.
         policy: Option<PathBuf>,
+        /// Sockets that are not where the policy says.
+        sockets: EngineSockets,
     },
+}
+
+/// The sockets of Docker and Podman; `None` for those that the helper's policy names.
+#[derive(Debug, Clone, Default)]
+pub struct EngineSockets {
+    /// Docker's.
+    pub docker: Option<PathBuf>,
+    /// Podman's.
+    pub podman: Option<PathBuf>,
 }
 
 /// What to build.
@@ -315,11 +326,17 @@ fn start_helper(
 ) -> Result<(Option<HelperChild>, HelperClient), BuildError> {
     match plan {
         HelperPlan::Socket(path) => Ok((None, HelperClient::connect_to(path))),
-        HelperPlan::Child { directory, policy } => {
+        HelperPlan::Child {
+            directory,
+            policy,
+            sockets,
+        } => {
             let exe = std::env::current_exe().map_err(failed)?;
             let state = settings.state_dir.join("helper");
             let options = ChildHelperOptions {
                 lxcpath: settings.lxc.lxcpath.as_deref(),
+                docker_socket: sockets.docker.as_deref(),
+                podman_socket: sockets.podman.as_deref(),
                 policy: policy.as_deref(),
                 state: Some(&state),
                 log: settings.log.level,

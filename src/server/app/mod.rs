@@ -33,7 +33,7 @@ mod token_warnings;
 mod watchdog;
 mod watched_paths;
 
-pub use build::{HelperPlan, ServerPlan, build};
+pub use build::{EngineSockets, HelperPlan, ServerPlan, build};
 #[cfg(feature = "everything")]
 pub use fixtures::{FixturePlan, FixtureServer, run_fixtures};
 pub use lifecycle::{open_sockets, run, turn_away};

@@ -4,6 +4,7 @@
 mod call;
 mod changes;
 mod complete;
+mod container_names;
 mod discover;
 mod elicitation;
 mod engine;

@@ -9,6 +9,7 @@ use super::call::{Call, CallOutcome, CallReply, ToolRequest};
 use super::changes::confirm::{ConfirmationRound, confirm};
 use super::changes::owner_approval::{OwnerProposal, propose_other, put_into_inbox};
 use super::changes::proposals::offers;
+use super::container_names::resolve_container;
 use super::elicitation::{StateBinding, arguments, ask, inputs, name, surroundings};
 use super::engine::Engine;
 use super::record::Record;
@@ -51,6 +52,10 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     let mut arguments = arguments(&mut call.params)?;
     let understood = Tool::translate(alias, &mut arguments);
     understood.map_err(|refused| RpcError::invalid_params(refused.to_string()))?;
+    if let Err(refused) = resolve_container(&engine, &call.context.who, &tool, &mut arguments) {
+        let result = Answer::from(refused).into_result();
+        return Ok(CallReply::ready(Ok(CallOutcome::Called(result))));
+    }
     let mut cx = surroundings(&call, reference::next(), inputs);
     if tool.hears_offers() {
         let (fixture, who) = (engine.clone(), call.context.who.clone());
@@ -192,10 +197,13 @@ pub(super) async fn call_read_only(
     engine: Arc<Engine>,
     call: Arc<Call>,
     name: &'static str,
-    arguments: Map<String, Value>,
+    mut arguments: Map<String, Value>,
 ) -> Option<Result<String, String>> {
     let who = &call.context.who;
     let tool = engine.catalog.tool(name)?.clone();
+    if let Err(refused) = resolve_container(&engine, who, &tool, &mut arguments) {
+        return Some(Err(refused.to_string()));
+    }
     let may_read = sees(who, &tool) && tool.risk() == Risk::Read;
     let verdict = Some(judge(who, &tool, &arguments)).filter(|_| may_read)?;
     let Verdict::Allow(_) = verdict else {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use gatewren_base::config::HelperClass::{ContainerFiles, LxcManage, LxcReads, LxcWrites};
 
 use super::container_paths::InsidePath;
-use super::host_setting::HostName;
 use super::container_ref::ContainerRef;
+use super::host_setting::HostName;
 use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
 use super::snapshot_name::SnapshotName;
 

@@ -8,7 +8,9 @@ mod backup_facts;
 mod command;
 mod container_action;
 mod container_paths;
+mod container_ref;
 mod device;
+mod engine_facts;
 mod firmware;
 mod frame;
 mod host_files;
@@ -17,7 +19,6 @@ mod host_view;
 mod job;
 mod limits;
 mod log_query;
-mod container_ref;
 mod name_servers;
 mod operation;
 mod operation_facts;
@@ -50,7 +51,11 @@ pub use container_action::{
     ContainerAction, DefinitionChanges, FileExcerpt, LogFile, SnapshotFacts,
 };
 pub use container_paths::{InsideEntry, InsideKind, InsidePath};
+pub use container_ref::ContainerRef;
 pub use device::{DiskName, TunnelName};
+pub use engine_facts::{
+    ComposeService, ContainerHealth, EngineFacts, EngineMountFacts, PublishedPort,
+};
 pub use firmware::{FIRMWARE_MARK, FirmwareAction, FirmwareId};
 pub use frame::{Decoder, Frame, Stream};
 pub use gatewren_base::sys::Requester;
@@ -63,7 +68,6 @@ pub use host_view::HostView;
 pub use job::{Job, JobId, JobOutputHeader};
 pub use limits::OperationLimits;
 pub use log_query::{BootName, LogCursor, LogOrder, LogPattern, LogPriority, LogQuery};
-pub use container_ref::ContainerRef;
 pub use name_servers::NameServers;
 pub use operation::Operation;
 pub use operation_facts::{OperationFacts, TimeClass};

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tracing::debug;
 
 use crate::helper_client::{
-    Capture, ContainerRef, ContainerUsage, FinishedOperation, HelperClient, Operation,
+    Capture, ContainerRef, ContainerUsage, EngineFacts, FinishedOperation, HelperClient, Operation,
     OperationEnd, OperationLimits, Vitals,
 };
-use gatewren_base::config::Reach;
+use gatewren_base::config::{Reach, RuntimeKind};
 
 use super::super::access_filter::{AccessFilter, unmask_error};
 use super::super::error::{BackendError, ErrorKind};
@@ -18,6 +18,7 @@ use super::super::request::{ask, limits};
 use super::config::ContainerConfig;
 use super::details::{ContainerDetails, ContainerState, ContainerStatus};
 use super::events::ContainerEvents;
+use super::listing::ContainerListing;
 
 /// The timeout of a query; the tools answer in milliseconds unless the host has a problem.
 const QUESTION_TIME: Duration = Duration::from_secs(20);
@@ -67,17 +68,17 @@ impl Lxc {
 }
 
 impl LxcView {
-    /// Returns all names, sorted. Names that gatewren's tools reject are left out.
+    /// Returns all references, sorted. Containers with names that gatewren's tools reject are left out.
     pub async fn list(&self) -> Result<Vec<ContainerRef>, BackendError> {
+        self.listing().await.map(|listing| listing.containers)
+    }
+
+    /// Returns all references, and the runtimes whose containers are unknown now.
+    pub async fn listing(&self) -> Result<ContainerListing, BackendError> {
         let text = self.ask(Operation::ContainerList {}, QUESTION_TIME).await?;
-        let mut names: Vec<ContainerRef> = text
-            .split_whitespace()
-            .filter_map(|name| name.parse().ok())
-            .filter(|name| self.access.shows(name))
-            .collect();
-        names.sort();
-        names.dedup();
-        Ok(names)
+        let mut listing = ContainerListing::parse(&text);
+        listing.containers.retain(|name| self.access.shows(name));
+        Ok(listing)
     }
 
     /// Returns a container's status, as LXC reports it.
@@ -95,9 +96,16 @@ impl LxcView {
 
     /// Returns all details of a container.
     pub async fn info(&self, name: &ContainerRef) -> Result<ContainerDetails, BackendError> {
-        let (status, config, os) =
-            tokio::join!(self.status(name), self.config(name), self.os_release(name));
+        let is_lxc = name.runtime() == RuntimeKind::Lxc;
+        let config = async {
+            match is_lxc {
+                true => self.config(name).await.map(Some),
+                false => Ok(None),
+            }
+        };
+        let (status, config, os) = tokio::join!(self.status(name), config, self.os_release(name));
         let (status, config) = (status?, config?);
+        let engine = status.engine.map(|facts| self.visible_facts(facts));
         let usage = match status.init_pid {
             // A container that has just stopped uses nothing.
             Some(_) => self.vitals(name).await.map(|vitals| vitals.usage),
@@ -106,19 +114,37 @@ impl LxcView {
         let usage = usage.unwrap_or_default();
         Ok(ContainerDetails {
             name: name.clone(),
-            hostname: config.hostname.clone(),
+            runtime: name.runtime().word(),
+            hostname: config.as_ref().and_then(|config| config.hostname.clone()),
             state: status.state,
             init_pid: status.init_pid,
             addresses: status.addresses,
             os,
-            autostart: config.autostart,
-            unprivileged: config.unprivileged,
+            autostart: match &engine {
+                Some(facts) => starts_by_itself(facts),
+                None => config.as_ref().is_some_and(|config| config.autostart),
+            },
+            unprivileged: config.as_ref().is_some_and(|config| config.unprivileged),
             memory_bytes: usage.memory_bytes,
             cpu_usage_us: usage.cpu_usage_us,
             pids: usage.pids,
-            config: Some(config),
+            config,
             disk_bytes: None,
+            engine,
         })
+    }
+
+    /// Removes the host's paths from an engine's facts for a caller that may not see the host.
+    fn visible_facts(&self, mut facts: EngineFacts) -> EngineFacts {
+        if self.access.host().is_err() {
+            for mount in &mut facts.mounts {
+                mount.source = None;
+            }
+            if let Some(compose) = &mut facts.compose {
+                compose.config_files.clear();
+            }
+        }
+        facts
     }
 
     /// Returns the size of a root file system in bytes; `None` if counting takes more than five
@@ -343,6 +369,12 @@ fn read_vitals(text: &str) -> Result<Vec<Vitals>, BackendError> {
         let words = format!("the helper's answer about containers is invalid: {cause}");
         BackendError::new(ErrorKind::Failed, words)
     })
+}
+
+/// Returns whether an engine starts a container again after a restart of the host.
+fn starts_by_itself(facts: &EngineFacts) -> bool {
+    let policy = facts.restart_policy.as_deref();
+    matches!(policy, Some("always" | "unless-stopped"))
 }
 
 fn frozen(name: &ContainerRef) -> BackendError {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::helper_client::ContainerRef;
+use crate::helper_client::{ContainerRef, EngineFacts};
 
 use super::super::os_release::OsRelease;
 use super::super::source::field;
@@ -36,13 +36,18 @@ pub struct ContainerStatus {
     pub init_pid: Option<u32>,
     /// Its addresses, sorted.
     pub addresses: Vec<IpAddr>,
+    /// What its engine says about it; `None` for a container of LXC.
+    pub engine: Option<EngineFacts>,
 }
 
 /// A container in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContainerDetails {
-    /// Its name; on Proxmox its number.
+    /// Its reference, which other tools take: its name, after `docker:` or `podman:` for one of those. On Proxmox the
+    /// name is a number.
     pub name: ContainerRef,
+    /// Its runtime: lxc, docker or podman.
+    pub runtime: &'static str,
     /// Its host name, if its configuration sets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
@@ -75,6 +80,9 @@ pub struct ContainerDetails {
     /// Its configuration; absent in a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ContainerConfig>,
+    /// What Docker or Podman says about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineFacts>,
 }
 
 impl ContainerState {
@@ -105,6 +113,7 @@ impl ContainerStatus {
             state: ContainerState::parse(field(info, "State", ':')?)?,
             init_pid: field(info, "PID", ':').and_then(|pid| pid.parse().ok()),
             addresses,
+            engine: field(info, "Engine", ':').and_then(|facts| serde_json::from_str(facts).ok()),
         })
     }
 }
@@ -139,5 +148,13 @@ mod tests {
         }
         let odd = ContainerStatus::parse("State: FROZEN\nPID: -1\nIP: x").unwrap();
         assert_eq!((odd.init_pid, odd.addresses.len()), (None, 0));
+        assert_eq!(odd.engine, None);
+    }
+
+    #[test]
+    fn a_container_of_an_engine() {
+        let info = "State: STOPPED\nEngine: {\"engine_state\":\"exited\",\"image\":\"a:1\",\"exit_code\":3}\n";
+        let engine = ContainerStatus::parse(info).unwrap().engine.unwrap();
+        assert_eq!((engine.image.as_str(), engine.exit_code), ("a:1", Some(3)));
     }
 }

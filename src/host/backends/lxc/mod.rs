@@ -6,9 +6,11 @@ mod containers;
 mod details;
 mod events;
 mod inside;
+mod listing;
 
 pub use changes::{ContainerDefinition, ContainerSnapshot};
 pub use containers::{Lxc, LxcView};
 pub use details::{ContainerDetails, ContainerState, ContainerStatus};
 pub use events::{ChangedContainers, ContainerEvents};
 pub use inside::{DirectoryPage, InsidePart, LogPart, LogSource, PART_BYTES, from_base64};
+pub use listing::{AwayRuntime, ContainerListing};

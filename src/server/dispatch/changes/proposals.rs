@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::dispatch::container_names::resolve_container;
 use crate::dispatch::engine::Engine;
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::{Verdict, judge, proposes};
@@ -51,6 +52,7 @@ pub(in crate::dispatch) fn resolve_call(
         .hint("context lists the tools that you can propose.")
     })?;
     Tool::translate(tool.alias(&name), &mut arguments)?;
+    resolve_container(engine, who, tool, &mut arguments)?;
     tool.check_arguments(arguments.clone())?;
     if let Verdict::Deny = judge(who, tool, &arguments) {
         return Err(ToolError::new(format!(

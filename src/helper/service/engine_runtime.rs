@@ -1,0 +1,140 @@
+//! Docker and Podman as container runtimes: their API for state and lists, the kernel for the rest.
+
+use gatewren_base::config::RuntimeKind;
+use gatewren_wire::operations::{ContainerAction, ContainerRef, OperationEnd, OperationRefusal};
+
+use super::engine_facts::engine_facts;
+use super::runtime::{ContainerRuntime, info_lines};
+use crate::context::containers::CommandEntry;
+use crate::context::helper_context::HelperContext;
+use crate::context::limits::GRACE_SECONDS;
+use crate::context::operation_context::OperationContext;
+use crate::engines::clients::refusal;
+use crate::engines::{EngineApi, EngineChange, EngineContainerId, EngineError};
+use crate::lxc::files;
+use crate::lxc::network::NetworkNamespace;
+use crate::processes::commands::require_root;
+use crate::processes::printing::print;
+
+/// An engine.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineRuntime {
+    /// Which one.
+    pub kind: RuntimeKind,
+}
+
+impl ContainerRuntime for EngineRuntime {
+    async fn list(&self, helper: &HelperContext) -> Result<Vec<ContainerRef>, OperationRefusal> {
+        require_root()?;
+        let api = helper.containers.engines.api(self.kind)?;
+        let listed = api.list().await.map_err(|error| refusal(&error))?;
+        // A name that is longer than a reference may be is left out.
+        let references = listed
+            .iter()
+            .map(|one| ContainerRef::of(self.kind, &one.name));
+        Ok(references.filter_map(Result::ok).collect())
+    }
+
+    async fn print_info(
+        &self,
+        context: &mut OperationContext<'_>,
+        container: &ContainerRef,
+    ) -> Result<OperationEnd, OperationRefusal> {
+        require_root()?;
+        let helper = context.helper;
+        let asked = match context.relay.wait(helper.containers.ask(container)).await {
+            Ok(asked) => asked?,
+            Err(why) => return Ok(OperationEnd::Killed { why }),
+        };
+        let state = asked.state.unwrap_or_default();
+        let mut facts = asked.engine.as_ref().map(engine_facts);
+        let entry = asked.running.as_ref().map(|running| &running.entry);
+        if let (Some(facts), Some(CommandEntry::None(why))) = (&mut facts, entry) {
+            facts.no_commands = Some(why.to_string());
+        }
+        let facts = facts.and_then(|facts| serde_json::to_string(&facts).ok());
+        let init = asked.running.map(|running| running.init);
+        print(context.relay, move || {
+            let network = init.map(NetworkNamespace::of);
+            let addresses = network.map(|network| network.addresses());
+            let mut lines = info_lines(&state, init, &addresses.unwrap_or_default());
+            lines.extend(facts.map(|facts| format!("Engine: {facts}\n")));
+            Ok(lines.into_bytes())
+        })
+        .await
+    }
+
+    async fn start(
+        &self,
+        context: &mut OperationContext<'_>,
+        container: &ContainerRef,
+    ) -> Result<OperationEnd, OperationRefusal> {
+        self.change(context, container, async |api, id| api.start(id).await)
+            .await
+    }
+
+    async fn stop(
+        &self,
+        context: &mut OperationContext<'_>,
+        container: &ContainerRef,
+        grace_s: u32,
+    ) -> Result<OperationEnd, OperationRefusal> {
+        let grace_s = grace_s.min(GRACE_SECONDS);
+        self.change(context, container, async |api, id| {
+            api.stop(id, grace_s).await
+        })
+        .await
+    }
+
+    async fn act(
+        &self,
+        context: &mut OperationContext<'_>,
+        container: &ContainerRef,
+        action: &ContainerAction,
+    ) -> Result<OperationEnd, OperationRefusal> {
+        match action {
+            ContainerAction::Freeze {} => {
+                self.change(context, container, async |api, id| api.pause(id).await)
+                    .await
+            }
+            ContainerAction::Unfreeze {} => {
+                self.change(context, container, async |api, id| api.unpause(id).await)
+                    .await
+            }
+            ContainerAction::ListFiles { .. }
+            | ContainerAction::ReadFile { .. }
+            | ContainerAction::WriteFile { .. } => files::act(context, container, action).await,
+            _ => Err(self.lacks()),
+        }
+    }
+}
+
+impl EngineRuntime {
+    /// Changes the state of a container, which the engine knows by its full id.
+    async fn change(
+        &self,
+        context: &mut OperationContext<'_>,
+        container: &ContainerRef,
+        change: impl AsyncFnOnce(&EngineApi, &EngineContainerId) -> Result<EngineChange, EngineError>,
+    ) -> Result<OperationEnd, OperationRefusal> {
+        require_root()?;
+        let helper = context.helper;
+        let changed = async {
+            let api = helper.containers.engines.api(self.kind)?;
+            let id = helper.containers.inspect(container).await?.id;
+            change(&api, &id).await.map_err(|error| refusal(&error))
+        };
+        match context.relay.wait(changed).await {
+            Ok(changed) => changed.map(|_| OperationEnd::SUCCESS),
+            Err(why) => Ok(OperationEnd::Killed { why }),
+        }
+    }
+
+    /// The refusal of what only LXC has.
+    fn lacks(&self) -> OperationRefusal {
+        OperationRefusal::bad_command(format!(
+            "this works for containers of LXC only; {} has nothing like it that gatewren uses",
+            self.kind.title()
+        ))
+    }
+}

@@ -1,0 +1,150 @@
+//! LXC as a container runtime: its tools, and the files that define its containers.
+
+use gatewren_wire::operations::{
+    ContainerAction, ContainerRef, Operation, OperationEnd, OperationRefusal,
+};
+
+use super::runtime::{ContainerRuntime, info_lines};
+use crate::context::helper_context::HelperContext;
+use crate::context::lxc_tools::{freezer, tool_for};
+use crate::context::operation_context::OperationContext;
+use crate::context::programs::find;
+use crate::lxc::network::NetworkNamespace;
+use crate::lxc::paths::existing;
+use crate::lxc::{copies, definition, files, logs, snapshots};
+use crate::processes::commands::require_root;
+use crate::processes::printing::print;
+
+/// LXC.
+#[derive(Debug, Clone, Copy)]
+pub struct LxcRuntime;
+
+impl ContainerRuntime for LxcRuntime {
+    async fn list(&self, helper: &HelperContext) -> Result<Vec<ContainerRef>, OperationRefusal> {
+        require_root()?;
+        // On a host without LXC, directories are not containers.
+        find("lxc-start")?;
+        let definitions = helper.containers.definitions();
+        definitions.names().map_err(|e| {
+            let lxcpath = definitions.lxcpath().display();
+            OperationRefusal::failed(format!("the containers in {lxcpath} cannot be listed: {e}"))
+        })
+    }
+
+    async fn print_info(
+        &self,
+        context: &mut OperationContext<'_>,
+        container: &ContainerRef,
+    ) -> Result<OperationEnd, OperationRefusal> {
+        let helper = context.helper;
+        let path = existing(helper, container)?;
+        let asked = match context.relay.wait(helper.containers.ask(container)).await {
+            Ok(asked) => asked?,
+            Err(why) => return Ok(OperationEnd::Killed { why }),
+        };
+        let Some(state) = asked.state else {
+            if !path.is_file() {
+                return Err(helper.containers.absence_refusal(container));
+            }
+            // Runs lxc-info again, so that the caller gets its error message.
+            let operation = Operation::ContainerInfo {
+                container: container.clone(),
+            };
+            return run_tool(context, &operation).await;
+        };
+        let init = asked.running.map(|running| running.init);
+        print(context.relay, move || {
+            let network = init.map(NetworkNamespace::of);
+            let addresses = network.map(|network| network.addresses());
+            let lines = info_lines(&state, init, &addresses.unwrap_or_default());
+            Ok(lines.into_bytes())
+        })
+        .await
+    }
+
+    async fn start(
+        &self,
+        context: &mut OperationContext<'_>,
+        container: &ContainerRef,
+    ) -> Result<OperationEnd, OperationRefusal> {
+        existing(context.helper, container)?;
+        context.helper.locks.check_free(container)?;
+        let container = container.clone();
+        run_tool(context, &Operation::ContainerStart { container }).await
+    }
+
+    async fn stop(
+        &self,
+        context: &mut OperationContext<'_>,
+        container: &ContainerRef,
+        grace_s: u32,
+    ) -> Result<OperationEnd, OperationRefusal> {
+        existing(context.helper, container)?;
+        context.helper.locks.check_free(container)?;
+        let container = container.clone();
+        run_tool(context, &Operation::ContainerStop { container, grace_s }).await
+    }
+
+    async fn act(
+        &self,
+        context: &mut OperationContext<'_>,
+        container: &ContainerRef,
+        action: &ContainerAction,
+    ) -> Result<OperationEnd, OperationRefusal> {
+        let helper = context.helper;
+        existing(helper, container)?;
+        match action {
+            ContainerAction::Freeze {} => freeze(context, container, "lxc-freeze").await,
+            ContainerAction::Unfreeze {} => freeze(context, container, "lxc-unfreeze").await,
+            ContainerAction::Autostart { on } => {
+                definition::autostart(helper, container, *on).await
+            }
+            ContainerAction::Configure { changes } => {
+                definition::configure(helper, container, changes).await
+            }
+            ContainerAction::Snapshots {} => snapshots::list(context, container).await,
+            ContainerAction::Snapshot { comment } => {
+                snapshots::make(context, container, comment.as_deref()).await
+            }
+            ContainerAction::Restore { snapshot } => {
+                snapshots::restore(context, container, snapshot).await
+            }
+            ContainerAction::Forget { snapshot } => {
+                snapshots::forget(context, container, snapshot).await
+            }
+            ContainerAction::Clone { to } => copies::clone(context, container, to).await,
+            ContainerAction::Destroy { force, snapshots } => {
+                copies::destroy(context, container, *force, *snapshots).await
+            }
+            ContainerAction::Log { log, offset, bytes } => {
+                logs::log(context, container, *log, *offset, *bytes).await
+            }
+            file => files::act(context, container, file).await,
+        }
+    }
+}
+
+async fn run_tool(
+    context: &mut OperationContext<'_>,
+    operation: &Operation,
+) -> Result<OperationEnd, OperationRefusal> {
+    require_root()?;
+    let tool = tool_for(operation, context.helper.containers.lxcpath());
+    let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
+    context.run_tool(&tool).await
+}
+
+async fn freeze(
+    context: &mut OperationContext<'_>,
+    container: &ContainerRef,
+    name: &'static str,
+) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
+    helper.locks.check_free(container)?;
+    match context.relay.wait(helper.containers.alive(container)).await {
+        Ok(alive) => alive?,
+        Err(why) => return Ok(OperationEnd::Killed { why }),
+    };
+    let tool = freezer(name, container, helper.containers.lxcpath());
+    context.run_tool(&tool).await
+}
