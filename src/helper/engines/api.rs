@@ -2,15 +2,23 @@
 
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
+
 use super::client::EngineClient;
-use super::container_id::{EngineContainerId, SafeReference};
+use super::container_id::{EngineContainerId, ImageId, SafeReference};
 use super::endpoint::{Endpoint, GracePeriod, MAX_GRACE_S};
 use super::error::EngineError;
+use super::events::EngineEvents;
 use super::exchange::Rejection;
+use super::image::{AnsweredImage, ImageFacts};
+use super::info::{AnsweredInfo, AnsweredVersion, EngineInfo, EngineVersion};
 use super::inspect::InspectedContainer;
 use super::inspect_answer::AnsweredContainer;
 use super::kind::EngineKind;
+use super::limits::{AnsweredUpdate, EngineLimits};
 use super::list::{ListedContainer, into_list};
+use super::log_reader::{EngineLog, read_log};
+use super::log_request::EngineLogRequest;
 use super::version::ApiVersion;
 
 /// The API of an engine on its Unix socket. Each request has its own connection. Cloning is cheap; clones share the
@@ -49,7 +57,7 @@ impl EngineApi {
 
     /// Lists all containers, also those that do not run; at most 10,000.
     pub async fn list(&self) -> Result<Vec<ListedContainer>, EngineError> {
-        into_list(self.kind(), self.client.ask(&Endpoint::List).await?)
+        into_list(self.kind(), self.get(Endpoint::List).await?)
     }
 
     /// Returns the facts about the container of a name or full id.
@@ -57,7 +65,7 @@ impl EngineApi {
     /// The engines also find a container by a prefix of its id; such an answer is [`EngineError::NotFound`] here.
     pub async fn inspect(&self, reference: &str) -> Result<InspectedContainer, EngineError> {
         let endpoint = Endpoint::Inspect(SafeReference::parse(reference)?);
-        let answer: AnsweredContainer = self.client.ask(&endpoint).await?;
+        let answer: AnsweredContainer = self.get(endpoint).await?;
         let container = InspectedContainer::try_from(answer)?;
         if container.name == reference || container.id.as_str() == reference {
             return Ok(container);
@@ -101,6 +109,54 @@ impl EngineApi {
     /// Lets a container's processes run again.
     pub async fn unpause(&self, id: &EngineContainerId) -> Result<EngineChange, EngineError> {
         self.change(Endpoint::Unpause(id)).await
+    }
+
+    /// Changes a container's limits; returns the engine's warnings. Podman before version 5 does not have it.
+    pub async fn update(
+        &self,
+        id: &EngineContainerId,
+        limits: EngineLimits,
+    ) -> Result<Vec<String>, EngineError> {
+        let body = limits.to_json()?;
+        let answer: AnsweredUpdate = self.client.ask(&Endpoint::Update(id), body).await?;
+        Ok(answer.into_warnings())
+    }
+
+    /// Reads a part of a container's log: at most 10,000 lines, 16 KiB of each, and 1 MiB of text. Reading ends after
+    /// 10 s with an error; the engines read all of a log for its lines before a time or position.
+    pub async fn logs(
+        &self,
+        id: &EngineContainerId,
+        request: &EngineLogRequest,
+    ) -> Result<EngineLog, EngineError> {
+        read_log(&self.client, id, request).await
+    }
+
+    /// Returns the facts about an image.
+    pub async fn image(&self, id: &ImageId) -> Result<ImageFacts, EngineError> {
+        let answer: AnsweredImage = self.get(Endpoint::Image(id)).await?;
+        ImageFacts::try_from(answer)
+    }
+
+    /// Returns facts about the engine.
+    pub async fn info(&self) -> Result<EngineInfo, EngineError> {
+        let answer: AnsweredInfo = self.get(Endpoint::Info).await?;
+        Ok(answer.into())
+    }
+
+    /// Returns the versions of the engine.
+    pub async fn version(&self) -> Result<EngineVersion, EngineError> {
+        let answer: AnsweredVersion = self.get(Endpoint::Version).await?;
+        Ok(answer.into())
+    }
+
+    /// Opens the stream of events from now on. A caller that lists all containers afterwards misses no change.
+    pub async fn events(&self) -> Result<EngineEvents, EngineError> {
+        EngineEvents::open(self.client.clone()).await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, endpoint: Endpoint<'_>) -> Result<T, EngineError> {
+        self.client.ask(&endpoint, String::new()).await
     }
 
     async fn change(&self, endpoint: Endpoint<'_>) -> Result<EngineChange, EngineError> {
@@ -218,5 +274,26 @@ mod tests {
         let list = engine.api(EngineKind::Docker).list().await.unwrap();
         assert_eq!(list[0].name, "abababababab");
         assert!(list[0].ports.is_empty() && list[0].mounts.is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_update_sends_three_settings_at_most_and_returns_warnings() {
+        let engine = FakeEngine::docker(|request| {
+            if request.body == r#"{"Memory":67108864}"# {
+                return json("200 OK", r#"{"Warnings":["no swap\u0007"]}"#);
+            }
+            json("400 Bad Request", r#"{"message":"another body"}"#)
+        });
+        let api = engine.api(EngineKind::Docker);
+        let limits = EngineLimits {
+            memory_bytes: Some(64 << 20),
+            ..EngineLimits::default()
+        };
+        let warnings = api.update(&an_id(), limits).await;
+        assert_eq!(warnings, Ok(vec![r"no swap\u{7}".to_owned()]));
+        let line = format!("POST /v1.41/containers/{}/update", an_id());
+        assert_eq!(engine.requests().pop(), Some(line));
+        let nothing = api.update(&an_id(), EngineLimits::default()).await;
+        assert!(matches!(nothing, Err(EngineError::Invalid(_))));
     }
 }

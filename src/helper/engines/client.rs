@@ -55,13 +55,14 @@ impl EngineClient {
     pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         endpoint: &Endpoint<'_>,
+        body: String,
     ) -> Result<T, EngineError> {
         let answer = async {
-            let response = self.open(endpoint, String::new()).await?;
+            let response = self.open(endpoint, body).await?;
             response.read_body(MAX_ANSWER_BYTES).await
         };
-        let body = self.within_time(endpoint, answer).await?;
-        self.parse(&body)
+        let answer = self.within_time(endpoint, answer).await?;
+        self.parse(&answer)
     }
 
     /// Sends a request and waits for the head of the answer, which is a success.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use hyper::Method;
 
-use super::container_id::{EngineContainerId, SafeReference};
+use super::container_id::{EngineContainerId, ImageId, SafeReference};
+use super::log_request::LogQueryString;
 use super::version::ApiVersion;
 
 /// How long a request may take, from connecting to the last byte of the answer.
@@ -17,6 +18,10 @@ pub const MAX_GRACE_S: u32 = 3600;
 pub(super) enum Endpoint<'a> {
     /// Whether the engine answers, and its version of the API. The path has no version.
     Ping,
+    /// The versions of the engine.
+    Version,
+    /// Facts about the engine.
+    Info,
     /// All containers, also those that do not run.
     List,
     /// One container.
@@ -31,6 +36,14 @@ pub(super) enum Endpoint<'a> {
     Pause(&'a EngineContainerId),
     /// Let a container's processes run again.
     Unpause(&'a EngineContainerId),
+    /// Change a container's limits; the body has them.
+    Update(&'a EngineContainerId),
+    /// A part of a container's log.
+    Logs(&'a EngineContainerId, LogQueryString),
+    /// One image.
+    Image(&'a ImageId),
+    /// Events of containers, as they happen. The time limit is for the head of the answer.
+    Events,
 }
 
 /// The seconds between the engine's signal to end and its SIGKILL.
@@ -41,12 +54,20 @@ impl Endpoint<'_> {
     /// The method of the request.
     pub(super) fn method(&self) -> Method {
         match self {
-            Self::Ping | Self::List | Self::Inspect(_) => Method::GET,
+            Self::Ping
+            | Self::Version
+            | Self::Info
+            | Self::List
+            | Self::Inspect(_)
+            | Self::Logs(..)
+            | Self::Image(_)
+            | Self::Events => Method::GET,
             Self::Start(_)
             | Self::Stop(..)
             | Self::Restart(..)
             | Self::Pause(_)
-            | Self::Unpause(_) => Method::POST,
+            | Self::Unpause(_)
+            | Self::Update(_) => Method::POST,
         }
     }
 
@@ -54,6 +75,8 @@ impl Endpoint<'_> {
     pub(super) fn path(&self, version: ApiVersion) -> String {
         let rest = match self {
             Self::Ping => return "/_ping".to_owned(),
+            Self::Version => "version".to_owned(),
+            Self::Info => "info".to_owned(),
             Self::List => "containers/json?all=1".to_owned(),
             Self::Inspect(reference) => format!("containers/{}/json", reference.as_str()),
             Self::Start(id) => format!("containers/{id}/start"),
@@ -61,6 +84,11 @@ impl Endpoint<'_> {
             Self::Restart(id, grace) => format!("containers/{id}/restart?t={}", grace.0),
             Self::Pause(id) => format!("containers/{id}/pause"),
             Self::Unpause(id) => format!("containers/{id}/unpause"),
+            Self::Update(id) => format!("containers/{id}/update"),
+            Self::Logs(id, query) => format!("containers/{id}/logs?{query}"),
+            Self::Image(id) => format!("images/{id}/json"),
+            // {"type":["container"]}
+            Self::Events => "events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D".to_owned(),
         };
         format!("/v{version}/{rest}")
     }

@@ -97,6 +97,9 @@ pub struct Confinement {
     pub devices: Vec<EngineDevice>,
     /// Rules that open further devices to it, such as `c 13:* rmw`.
     pub device_rules: Vec<String>,
+    /// Whether the protection of `/proc/sys` and the like was switched off (`systempaths=unconfined`). Podman 4 does
+    /// not report its option for it.
+    pub has_writable_proc: bool,
 }
 
 /// A device of the host in a container.

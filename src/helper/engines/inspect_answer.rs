@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::container_id::{ImageId, answered_id, own_name};
 use super::error::EngineError;
@@ -71,6 +72,9 @@ struct AnsweredHostConfig {
     cap_add: Option<Vec<String>>,
     devices: Option<Vec<AnsweredDevice>>,
     device_cgroup_rules: Option<Vec<String>>,
+    /// Docker lists the protected paths; an empty list means that none is protected. Podman answers `null`, as Docker
+    /// does for privileged containers.
+    readonly_paths: Option<Vec<IgnoredAny>>,
     runtime: Option<String>,
 }
 
@@ -182,6 +186,7 @@ impl From<AnsweredHostConfig> for Confinement {
                 })
                 .collect(),
             device_rules: texts(config.device_cgroup_rules),
+            has_writable_proc: config.readonly_paths.is_some_and(|paths| paths.is_empty()),
         }
     }
 }

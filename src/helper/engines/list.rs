@@ -31,7 +31,7 @@ pub struct ListedContainer {
     pub labels: ContainerLabels,
     /// Its ports, at most 1,024.
     pub ports: Vec<EnginePort>,
-    /// Its mounts; Podman gives none here.
+    /// Its mounts.
     pub mounts: Vec<EngineMount>,
 }
 
