@@ -115,6 +115,8 @@ fn command(seconds: &str) -> ShellCall {
         user: None,
         cwd: None,
         env: std::collections::BTreeMap::new(),
+        // The owner asks.
+        on_host: true,
     }
 }
 

@@ -14,6 +14,6 @@ pub use introduction::introduce;
 pub use question::{ConfirmationQuestion, question};
 pub use rules::{ALL_TOOLSETS, PolicySubject, class, lets_propose, lists_briefly, mode, shows};
 pub use verdict::{
-    Verdict, confirms, is_proposed, judge, judge_approved, judge_target_check, lists, proposes,
-    sees,
+    Verdict, confirms, is_proposed, judge, judge_approved, judge_on_host, judge_target_check,
+    lists, proposes, sees,
 };

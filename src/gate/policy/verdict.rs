@@ -54,6 +54,38 @@ impl Verdict {
     }
 }
 
+/// Judges a call of a tool whose container has the rights of the host's root: as strictly as a call of `on_host`, the
+/// tool for commands on the host. Without access to the host it is denied.
+pub fn judge_on_host(
+    who: &Principal,
+    tool: &Tool,
+    on_host: &Tool,
+    arguments: &Map<String, Value>,
+) -> Verdict {
+    if !on_host.scope().is_within(who.reach()) {
+        return Verdict::Deny;
+    }
+    let verdict = judge(who, tool, arguments);
+    match (mode(who.policy(), on_host), verdict) {
+        (Mode::Deny, _) => Verdict::Deny,
+        (stricter @ (Mode::Confirm | Mode::ConfirmOwner | Mode::Propose), Verdict::Allow(_)) => {
+            asked(stricter)
+        }
+        (stricter @ (Mode::ConfirmOwner | Mode::Propose), Verdict::Confirm) => asked(stricter),
+        (Mode::Propose, Verdict::ConfirmOwner) => Verdict::Propose,
+        (_, verdict) => verdict,
+    }
+}
+
+/// Returns the verdict of a mode that asks somebody.
+fn asked(mode: Mode) -> Verdict {
+    match mode {
+        Mode::Confirm => Verdict::Confirm,
+        Mode::ConfirmOwner => Verdict::ConfirmOwner,
+        _ => Verdict::Propose,
+    }
+}
+
 /// Judges a call of a tool by an agent. The tool itself checks the targets in the arguments: for an inaccessible
 /// container it returns the same answer as for a missing one.
 pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Verdict {

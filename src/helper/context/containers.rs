@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use gatewren_base::config::RuntimeKind;
+use gatewren_base::config::{HelperClass, HelperPolicy, RuntimeKind};
 use gatewren_base::sys::source::field;
 use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, lock, process};
 use gatewren_base::telemetry::redact_text;
@@ -21,7 +21,7 @@ use super::orphans::Orphans;
 use super::tools::output;
 use crate::engines::clients::{EngineClients, refusal};
 use crate::engines::oci::{OciContainer, find_container};
-use crate::engines::{EngineError, EngineStatus, InspectedContainer};
+use crate::engines::{EngineError, EngineStatus, InspectedContainer, host_rights};
 
 /// The most containers remembered. One more clears them all, which costs one lxc-info for each.
 const MAX_REMEMBERED: usize = 1024;
@@ -46,6 +46,9 @@ pub struct RunningContainer {
     pub limiting: Vec<PathBuf>,
     /// How a command enters it.
     pub entry: CommandEntry,
+    /// What gives its processes the rights of the host's root, a phrase each. Not known of containers of LXC, where
+    /// the owner's definition decides.
+    pub host_rights: Vec<String>,
     /// The state file of version 1's freezer, on a host that still has it.
     freezer: Option<PathBuf>,
 }
@@ -199,7 +202,13 @@ impl HostContainers {
             let known = self
                 .recall(name)
                 .filter(|known| known.is_of(engine.id.as_str(), init));
-            known.or_else(|| RunningContainer::of_engine(engine.id.as_str(), init))
+            let rights = || {
+                host_rights(&engine)
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect()
+            };
+            known.or_else(|| RunningContainer::of_engine(engine.id.as_str(), init, rights()))
         });
         self.remember(name, running.clone());
         Ok(ContainerRunState {
@@ -266,12 +275,13 @@ impl RunningContainer {
             payload,
             limiting: limiting_groups(init),
             entry: CommandEntry::LxcAttach,
+            host_rights: Vec::new(),
             freezer: freezer_state(init),
         })
     }
 
     /// Returns the container with this full id and first process, as the OCI runtime and the kernel describe it.
-    fn of_engine(id: &str, init: i32) -> Option<Self> {
+    fn of_engine(id: &str, init: i32, host_rights: Vec<String>) -> Option<Self> {
         let process = process(init)?;
         let (payload, entry) = match find_container(id, init) {
             Ok(oci) => (oci.cgroup.clone(), CommandEntry::OciRuntime(Arc::new(oci))),
@@ -283,6 +293,7 @@ impl RunningContainer {
             payload,
             limiting: Vec::new(),
             entry,
+            host_rights,
             freezer: None,
         })
     }
@@ -290,6 +301,32 @@ impl RunningContainer {
     /// Whether it is the running container with this id and first process.
     fn is_of(&self, id: &str, init: i32) -> bool {
         matches!(&self.entry, CommandEntry::OciRuntime(oci) if oci.id == id && oci.init == init)
+    }
+
+    /// Rejects what would run with the rights of the host's root, unless the owner's policy allows commands on the host
+    /// and the front judged this as one.
+    pub fn check_host_rights(
+        &self,
+        container: &ContainerRef,
+        policy: &HelperPolicy,
+        on_host: bool,
+    ) -> Result<(), OperationRefusal> {
+        let Some(right) = self.host_rights.first() else {
+            return Ok(());
+        };
+        let allowed = policy.allows(HelperClass::HostShell);
+        if allowed && on_host {
+            return Ok(());
+        }
+        let needs = if allowed {
+            "it needs the right to run commands on the host"
+        } else {
+            "it needs host_shell in helper.toml"
+        };
+        let message = format!(
+            "a program in container '{container}' has the rights of the host's root ({right}), so {needs}"
+        );
+        Err(OperationRefusal::new(RefusalCode::Forbidden, message))
     }
 
     /// Whether init is still the same process and not exiting.

@@ -164,9 +164,18 @@ impl EngineApi {
         match self.client.within_time(&endpoint, answer).await? {
             Ok(response) if response.is_unchanged() => Ok(EngineChange::Unchanged),
             Ok(_) => Ok(EngineChange::Done),
-            Err(rejection) if rejection.is_already_so() => Ok(EngineChange::Unchanged),
-            Err(rejection) => Err(Rejection::into_error(rejection)),
+            Err(rejection) if is_already_so(&endpoint, &rejection) => Ok(EngineChange::Unchanged),
+            Err(rejection) => Err(rejection.into_error()),
         }
+    }
+}
+
+/// Whether a container is paused or not paused already. The engines answer 304 only for starting and stopping.
+fn is_already_so(endpoint: &Endpoint<'_>, rejection: &Rejection) -> bool {
+    match endpoint {
+        Endpoint::Pause(_) => rejection.mentions("is already paused"),
+        Endpoint::Unpause(_) => rejection.mentions("is not paused"),
+        _ => false,
     }
 }
 
@@ -214,21 +223,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pausing_what_is_paused_changes_nothing() {
-        for (status, body) in [
-            (
-                "409 Conflict",
-                r#"{"message":"Container ab is already paused"}"#,
-            ),
-            (
+    async fn pausing_what_is_paused_and_unpausing_what_is_not_change_nothing() {
+        let engine = FakeEngine::docker(|request| {
+            if request.line.ends_with("/pause") {
+                return json(
+                    "409 Conflict",
+                    r#"{"message":"Container ab is already paused"}"#,
+                );
+            }
+            json(
                 "500 Internal Server Error",
                 r#"{"cause":"container state improper","message":"\"ab\" is not paused, can't unpause: container state improper","response":500}"#,
-            ),
-        ] {
-            let engine = FakeEngine::docker(move |_| json(status, body));
-            let api = engine.api(EngineKind::Docker);
-            assert_eq!(api.pause(&an_id()).await, Ok(EngineChange::Unchanged));
-        }
+            )
+        });
+        let api = engine.api(EngineKind::Docker);
+        assert_eq!(api.pause(&an_id()).await, Ok(EngineChange::Unchanged));
+        assert_eq!(api.unpause(&an_id()).await, Ok(EngineChange::Unchanged));
+        let error = api.start(&an_id()).await.unwrap_err();
+        assert!(matches!(&error, EngineError::Conflict(_)), "{error}");
     }
 
     #[tokio::test]

@@ -167,10 +167,10 @@ impl Rejection {
         self.status == StatusCode::BAD_REQUEST && message.starts_with("client version ")
     }
 
-    /// Whether the container is already paused, or already not paused; no engine answers 304 there.
-    pub(super) fn is_already_so(&self) -> bool {
+    /// Whether the engine's message has these words.
+    pub(super) fn mentions(&self, words: &str) -> bool {
         let message = self.message.as_deref().unwrap_or_default();
-        message.contains("is already paused") || message.contains("is not paused")
+        message.contains(words)
     }
 
     /// Converts it to an error.

@@ -63,3 +63,41 @@ impl TryFrom<AnsweredImage> for ImageFacts {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(json: &str) -> Result<ImageFacts, EngineError> {
+        serde_json::from_str::<AnsweredImage>(json)
+            .unwrap()
+            .try_into()
+    }
+
+    #[test]
+    fn images_of_docker_20_and_podman_4_are_read() {
+        let docker = image(include_str!("recorded/docker-image.json")).unwrap();
+        assert_eq!(
+            (docker.tags, docker.digests.len()),
+            (vec!["lab:1".to_owned()], 0)
+        );
+        let podman = image(include_str!("recorded/podman-image.json")).unwrap();
+        assert_eq!(podman.tags, ["localhost/lab:1"]);
+        assert!(podman.digests[0].starts_with("localhost/lab@sha256:"));
+        assert_eq!(podman.architecture, "amd64");
+        assert!(podman.size_bytes > Some(1_000_000) && podman.created_ms.is_some());
+    }
+
+    #[test]
+    fn an_image_without_an_id_is_unreadable_and_null_lists_are_empty() {
+        assert!(matches!(
+            image(r#"{"Id":"lab:1"}"#),
+            Err(EngineError::Unreadable(_))
+        ));
+        let id = "ab".repeat(32);
+        let bare = image(&format!(
+            r#"{{"Id":"{id}","RepoTags":null,"RepoDigests":null}}"#
+        ));
+        assert!(bare.unwrap().tags.is_empty());
+    }
+}

@@ -126,3 +126,56 @@ impl From<AnsweredVersion> for EngineVersion {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(json: &str) -> EngineInfo {
+        serde_json::from_str::<AnsweredInfo>(json).unwrap().into()
+    }
+
+    #[test]
+    fn docker_20_and_podman_4_describe_themselves() {
+        let docker = info(include_str!("recorded/docker-info.json"));
+        assert_eq!(docker.server_version, "20.10.24+dfsg1");
+        assert_eq!(docker.runtimes["runc"], "runc");
+        assert_eq!(docker.data_directory, "/var/lib/docker");
+        let podman = info(include_str!("recorded/podman-info.json"));
+        assert_eq!(podman.server_version, "4.3.1");
+        assert_eq!(podman.runtimes["crun"], "/usr/bin/crun");
+        assert_eq!(podman.default_runtime, "crun");
+        for engine in [docker, podman] {
+            assert_eq!(engine.cgroup_driver, "cgroupfs");
+            assert_eq!(engine.cgroup_version, "2");
+            assert!(!engine.has_live_restore && !engine.is_rootless);
+            let seccomp = "name=seccomp,profile=default".to_owned();
+            assert!(engine.security_options.contains(&seccomp));
+        }
+    }
+
+    #[test]
+    fn an_engine_without_root_is_recognized() {
+        for json in [
+            r#"{"Rootless":true}"#,
+            r#"{"SecurityOptions":["name=seccomp,profile=default","name=rootless"]}"#,
+        ] {
+            assert!(info(json).is_rootless, "{json}");
+        }
+        assert!(!info(r#"{"SecurityOptions":null,"Runtimes":null}"#).is_rootless);
+    }
+
+    #[test]
+    fn versions_are_read() {
+        let json = r#"{"Version":"20.10.24","ApiVersion":"1.41","MinAPIVersion":"1.12","KernelVersion":"6.18.0"}"#;
+        let version: EngineVersion = serde_json::from_str::<AnsweredVersion>(json)
+            .unwrap()
+            .into();
+        assert_eq!(version.newest_api.unwrap().to_string(), "1.41");
+        assert_eq!(version.oldest_api.unwrap().to_string(), "1.12");
+        assert_eq!(
+            (version.version.as_str(), version.kernel.as_str()),
+            ("20.10.24", "6.18.0")
+        );
+    }
+}

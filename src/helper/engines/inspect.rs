@@ -56,7 +56,7 @@ pub struct InspectedState {
     pub started_ms: Option<u64>,
     /// When its main process last ended.
     pub finished_ms: Option<u64>,
-    /// The exit code of its main process; `None` while it runs.
+    /// The exit code of its main process; `None` while it runs, and before its first start.
     pub exit_code: Option<i64>,
     /// Whether the kernel killed a process of it because memory was used up.
     pub is_oom_killed: bool,

@@ -135,14 +135,16 @@ impl From<AnsweredState> for InspectedState {
         let is_running = state.running.unwrap_or(status == EngineStatus::Running);
         let is_running = is_running || is_paused;
         let pid = state.pid.and_then(|pid| u32::try_from(pid).ok());
+        let started_ms = time_ms(state.started_at.as_deref());
+        let has_ended = !is_running && started_ms.is_some();
         Self {
             status,
             is_running,
             is_paused,
             pid: pid.filter(|pid| *pid != 0),
-            started_ms: time_ms(state.started_at.as_deref()),
+            started_ms,
             finished_ms: time_ms(state.finished_at.as_deref()),
-            exit_code: state.exit_code.filter(|_| !is_running),
+            exit_code: state.exit_code.filter(|_| has_ended),
             is_oom_killed: state.oom_killed.unwrap_or(false),
             health: state.health.and_then(AnsweredHealth::into_health),
         }
@@ -218,5 +220,166 @@ impl AnsweredNetwork {
         }
         ports.truncate(MAX_PORTS);
         ports
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::host_rights::host_rights;
+    use crate::engines::restart_policy::RestartPolicy;
+
+    const DOCKER: &str = include_str!("recorded/docker-inspect.json");
+    const PODMAN: &str = include_str!("recorded/podman-inspect.json");
+
+    fn inspected(json: &str) -> Result<InspectedContainer, EngineError> {
+        let answer: AnsweredContainer = serde_json::from_str(json).unwrap();
+        answer.try_into()
+    }
+
+    fn with_id(members: &str) -> InspectedContainer {
+        let id = "ab".repeat(32);
+        inspected(&format!(r#"{{"Id":"{id}",{members}}}"#)).unwrap()
+    }
+
+    #[test]
+    fn the_answers_of_docker_20_and_podman_4_have_the_same_facts() {
+        for (json, runtime, network, health) in [
+            (DOCKER, "runc", "host", HealthStatus::Healthy),
+            (PODMAN, "oci", "none", HealthStatus::Starting),
+        ] {
+            let container = inspected(json).unwrap();
+            assert_eq!(container.name, "full");
+            assert_eq!(container.state.status, EngineStatus::Running);
+            assert!(container.state.is_running && !container.state.is_paused);
+            assert!(container.state.pid.unwrap() > 1);
+            assert!(container.created_ms < container.state.started_ms);
+            assert_eq!(container.state.finished_ms, None);
+            assert_eq!(container.state.exit_code, None);
+            assert_eq!(container.state.health.unwrap().status, health);
+            assert_eq!(container.restart_policy, Some(RestartPolicy::UnlessStopped));
+            assert_eq!(container.user, "1000:1000");
+            assert_eq!(container.runtime, runtime);
+            assert_eq!(container.network_mode, network);
+            assert!(container.image.ends_with("lab:1"));
+            assert!(container.image_id.is_some());
+            let labels = &container.labels;
+            assert_eq!(labels.compose_project.as_deref(), Some("media"));
+            assert_eq!(labels.compose_service.as_deref(), Some("web"));
+            assert_eq!(labels.compose_files, ["/srv/c.yml"]);
+            assert_eq!(labels.image["version"], "1.2");
+            assert!(!format!("{labels:?}").contains("SECRET"), "{labels:?}");
+        }
+    }
+
+    #[test]
+    fn the_rights_of_the_recorded_containers_are_found() {
+        for json in [DOCKER, PODMAN] {
+            let container = inspected(json).unwrap();
+            let mut rights: Vec<String> = host_rights(&container)
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            rights.sort();
+            let expected = [
+                "it has /run of the host, where services of root take orders",
+                "it has the capability SYS_ADMIN",
+                "it has the host's processes",
+            ];
+            assert_eq!(rights, expected);
+            // /etc is mounted read-only, and the device is /dev/null.
+            assert_eq!(container.mounts.len(), 3);
+            assert_eq!(container.confinement.devices[0].host_path, "/dev/null");
+        }
+    }
+
+    #[test]
+    fn an_answer_with_nothing_but_an_id_is_a_container() {
+        for members in [
+            r#""Name":null"#,
+            r#""State":null,"Config":null,"HostConfig":null,"NetworkSettings":null,"Mounts":null"#,
+            r#""State":{},"Config":{"Labels":null},"HostConfig":{"CapAdd":null,"Devices":null,"RestartPolicy":null},"NetworkSettings":{"Ports":null}"#,
+        ] {
+            let container = with_id(members);
+            assert_eq!(container.name, "abababababab");
+            assert_eq!(container.state.status, EngineStatus::Unknown);
+            assert!(!container.state.is_running);
+            assert_eq!(container.state.pid, None);
+            assert_eq!(host_rights(&container), []);
+        }
+        for bad in [r#"{"Id":null}"#, r#"{"Id":"../x"}"#, "{}"] {
+            let error = inspected(bad).err().unwrap();
+            assert!(matches!(&error, EngineError::Unreadable(_)), "{error}");
+        }
+    }
+
+    #[test]
+    fn states_are_read_as_both_engines_write_them() {
+        let state = |json: &str| with_id(&format!(r#""State":{json}"#)).state;
+        let ended = state(
+            r#"{"Status":"exited","Running":false,"Pid":0,"ExitCode":137,"OOMKilled":true,"StartedAt":"2026-11-26T01:49:03Z","FinishedAt":"2026-11-26T01:50:03Z"}"#,
+        );
+        assert_eq!((ended.exit_code, ended.pid), (Some(137), None));
+        assert!(ended.is_oom_killed && ended.finished_ms.is_some());
+        let paused = state(r#"{"Status":"paused","Paused":true,"Running":false,"Pid":7}"#);
+        assert!(paused.is_running && paused.is_paused);
+        assert_eq!(state(r#"{"Pid":-1}"#).pid, None);
+        let created =
+            state(r#"{"Status":"created","ExitCode":0,"StartedAt":"0001-01-01T00:00:00Z"}"#);
+        assert_eq!(created.exit_code, None);
+        for (word, status) in [
+            ("stopped", EngineStatus::Exited),
+            ("configured", EngineStatus::Created),
+            ("new", EngineStatus::Unknown),
+        ] {
+            assert_eq!(state(&format!(r#"{{"Status":"{word}"}}"#)).status, status);
+        }
+        for none in [r#"{"Status":""}"#, r#"{"Status":"none"}"#, "null"] {
+            assert_eq!(state(&format!(r#"{{"Health":{none}}}"#)).health, None);
+        }
+        let sick = state(
+            r#"{"Health":{"Status":"unhealthy","FailingStreak":3,"Log":[{"Output":"SECRET"}]}}"#,
+        );
+        assert_eq!(sick.health.unwrap().failing_streak, 3);
+    }
+
+    #[test]
+    fn ports_are_read_with_and_without_the_host() {
+        let container = with_id(
+            r#""NetworkSettings":{"Ports":{"80/tcp":[{"HostIp":"127.0.0.1","HostPort":"8080"},{"HostIp":"::","HostPort":"8080"}],"53/udp":[{"HostIp":"","HostPort":"53"}],"9/tcp":null,"x/tcp":[]}}"#,
+        );
+        let shown: Vec<String> = container
+            .ports
+            .iter()
+            .map(|port| {
+                format!(
+                    "{}/{} {:?} {:?}",
+                    port.container_port, port.protocol, port.host_ip, port.host_port
+                )
+            })
+            .collect();
+        let expected = [
+            "53/udp None Some(53)",
+            "80/tcp Some(127.0.0.1) Some(8080)",
+            "80/tcp Some(::) Some(8080)",
+            "9/tcp None None",
+        ];
+        assert_eq!(shown, expected);
+        let many: Vec<String> = (1..2000)
+            .map(|port| format!(r#""{port}/tcp":null"#))
+            .collect();
+        let many = with_id(&format!(
+            r#""NetworkSettings":{{"Ports":{{{}}}}}"#,
+            many.join(",")
+        ));
+        assert_eq!(many.ports.len(), MAX_PORTS);
+    }
+
+    #[test]
+    fn unprotected_settings_of_the_kernel_differ_from_the_usual_and_the_unknown() {
+        for (paths, expected) in [("[]", true), ("null", false), (r#"["/proc/sys"]"#, false)] {
+            let container = with_id(&format!(r#""HostConfig":{{"ReadonlyPaths":{paths}}}"#));
+            assert_eq!(container.confinement.has_writable_proc, expected, "{paths}");
+        }
     }
 }

@@ -90,3 +90,74 @@ impl TryFrom<AnsweredListEntry> for ListedContainer {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(kind: EngineKind, json: &str) -> Vec<ListedContainer> {
+        into_list(kind, serde_json::from_str(json).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_lists_of_docker_20_and_podman_4_have_the_same_facts() {
+        for (kind, json) in [
+            (
+                EngineKind::Docker,
+                include_str!("recorded/docker-list.json"),
+            ),
+            (
+                EngineKind::Podman,
+                include_str!("recorded/podman-list.json"),
+            ),
+        ] {
+            let list = listed(kind, json);
+            let full = list.iter().find(|entry| entry.name == "full").unwrap();
+            assert_eq!(full.status, EngineStatus::Running);
+            assert!(full.image.ends_with("lab:1") && full.image_id.is_some());
+            assert_eq!(full.created_ms, Some(1_795_657_803_000));
+            assert_eq!(full.labels.compose_service.as_deref(), Some("web"));
+            assert!(!format!("{full:?}").contains("SECRET"));
+            let mut mounts: Vec<(&str, bool)> = full
+                .mounts
+                .iter()
+                .map(|mount| (mount.destination.as_str(), mount.is_writable))
+                .collect();
+            mounts.sort_unstable();
+            assert_eq!(
+                mounts,
+                [("/data", true), ("/host/etc", false), ("/host/run", true)]
+            );
+            let unmask = list.iter().find(|entry| entry.name == "unmask").unwrap();
+            assert_eq!(unmask.status, EngineStatus::Created);
+        }
+    }
+
+    #[test]
+    fn published_ports_are_read() {
+        let id = "ab".repeat(32);
+        let json = format!(
+            r#"[{{"Id":"{id}","Ports":[{{"IP":"0.0.0.0","PrivatePort":80,"PublicPort":8080,"Type":"tcp"}},{{"PrivatePort":9,"Type":"udp"}},{{"Type":"tcp"}}]}}]"#
+        );
+        let ports = listed(EngineKind::Docker, &json).remove(0).ports;
+        assert_eq!(ports.len(), 2);
+        assert_eq!(
+            (ports[0].container_port, ports[0].host_port),
+            (80, Some(8080))
+        );
+        assert_eq!((ports[1].container_port, ports[1].host_port), (9, None));
+    }
+
+    #[test]
+    fn a_list_of_too_many_containers_is_an_error() {
+        let id = "ab".repeat(32);
+        let entries = vec![format!(r#"{{"Id":"{id}"}}"#); MAX_CONTAINERS + 1];
+        let json = format!("[{}]", entries.join(","));
+        let refused = into_list(EngineKind::Docker, serde_json::from_str(&json).unwrap());
+        let message = refused.unwrap_err().to_string();
+        assert!(
+            message.contains("10001 containers, at most 10000"),
+            "{message}"
+        );
+    }
+}

@@ -54,6 +54,7 @@ struct Frames {
     /// What the rest of the frame is.
     part: FramePart,
     remaining: usize,
+    count: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -86,6 +87,7 @@ impl LogLines {
                 header: Vec::with_capacity(HEADER_BYTES),
                 part: FramePart::Stdout,
                 remaining: 0,
+                count: 0,
             })
         };
         Self {
@@ -101,6 +103,14 @@ impl LogLines {
             Source::Frames(frames) => frames.push(bytes, &mut self.ready)?,
         }
         Ok(std::mem::take(&mut self.ready))
+    }
+
+    /// The number of frames that have begun. A terminal has none.
+    pub(super) fn frames(&self) -> usize {
+        match &self.source {
+            Source::Terminal(_) => 0,
+            Source::Frames(frames) => frames.count,
+        }
     }
 
     /// Returns the lines without a line feed at the end of the log.
@@ -162,6 +172,7 @@ impl Frames {
         };
         let length: [u8; 4] = length.try_into().map_err(|_| not_frames())?;
         self.remaining = u32::from_be_bytes(length) as usize;
+        self.count += 1;
         self.part = match stream {
             0 | 1 => FramePart::Stdout,
             2 => FramePart::Stderr,
@@ -241,13 +252,13 @@ impl OpenLine {
         let Some(prefix) = self.prefix.take() else {
             return;
         };
-        match std::str::from_utf8(&prefix).ok().and_then(parse_time) {
-            Some(time_ns) => self.time_ns = self.time_ns.or(Some(time_ns)),
-            None => {
-                self.add(&prefix);
-                self.add(space);
-            }
+        let time_ns = std::str::from_utf8(&prefix).ok().and_then(parse_time);
+        if time_ns.is_none() {
+            self.add(&prefix);
+            self.add(space);
         }
+        // A later part of the line repeats the time.
+        self.time_ns = self.time_ns.or(time_ns);
     }
 
     fn add(&mut self, text: &[u8]) {
@@ -380,7 +391,7 @@ mod tests {
     fn a_long_line_is_cut_and_not_kept_in_memory() {
         let long = [
             b"2026-11-26T01:41:07Z ".as_slice(),
-            &[b'x'; 100_000],
+            "x".repeat(100_000).as_bytes(),
             b"\nnext",
         ]
         .concat();

@@ -51,6 +51,9 @@ struct LogCollector {
     last: EngineLogPosition,
     /// The time of the first line.
     first_ns: Option<u64>,
+    /// The number of lines, wanted or not, and of the engine's frames for them.
+    seen: usize,
+    frames: usize,
 }
 
 /// Reads a part of a log.
@@ -67,16 +70,19 @@ pub(super) async fn read_log(
     };
     let query = bounds.query(tail, 0);
     let first = read_once(client, id, request, query).await?;
-    // The last lines may begin in the middle of those of a second. Podman has only the second as their time, so
-    // their numbers are known only after all lines of that second were read.
-    match (client.kind(), query.tail, first.first_ns) {
-        (EngineKind::Podman, Some(_), Some(first_ns)) => {
-            let query = bounds.query(None, first_ns);
-            let second = read_once(client, id, request, query).await?;
-            Ok(second.into_log(first.has_more))
-        }
-        _ => Ok(first.into_log(false)),
-    }
+    let is_short = query.tail.is_some_and(|tail| first.is_short(tail));
+    // Podman has whole seconds as times, so the numbers of lines are known only after all lines of the first second
+    // were read. Docker counts each frame of a long line as one, so the first line may lack its beginning.
+    let may_begin_late = is_short || client.kind() == EngineKind::Podman;
+    let Some(first_ns) = first
+        .first_ns
+        .filter(|_| may_begin_late && query.tail.is_some())
+    else {
+        return Ok(first.into_log(false));
+    };
+    let query = bounds.query(None, first_ns);
+    let second = read_once(client, id, request, query).await?;
+    Ok(second.into_log(first.has_more || is_short))
 }
 
 async fn read_once(
@@ -91,11 +97,12 @@ async fn read_once(
         let mut response = client.open(&endpoint, String::new()).await?;
         let mut lines = LogLines::new(request.has_tty);
         while let Some(part) = response.next_part().await? {
-            if collector.take_all(lines.push(&part)?) {
+            if collector.take_all(&lines.push(&part)?) {
                 return Ok(());
             }
         }
-        collector.take_all(lines.finish()?);
+        collector.frames = lines.frames();
+        collector.take_all(&lines.finish()?);
         Ok(())
     };
     client.within_time(&endpoint, answer).await?;
@@ -114,15 +121,17 @@ impl LogCollector {
             has_more: false,
             last: EngineLogPosition::default(),
             first_ns: None,
+            seen: 0,
+            frames: 0,
         })
     }
 
     /// Takes the next lines of the log. Returns whether further ones cannot be wanted.
-    fn take_all(&mut self, lines: Vec<RawLogLine>) -> bool {
-        lines.into_iter().any(|line| self.take(line))
+    fn take_all(&mut self, lines: &[RawLogLine]) -> bool {
+        lines.iter().any(|line| self.take(line))
     }
 
-    fn take(&mut self, line: RawLogLine) -> bool {
+    fn take(&mut self, line: &RawLogLine) -> bool {
         let time_ns = line.time_ns.unwrap_or(self.last.time_ns);
         let number = if time_ns == self.last.time_ns {
             self.last.number.saturating_add(1)
@@ -130,6 +139,7 @@ impl LogCollector {
             1
         };
         self.last = EngineLogPosition { time_ns, number };
+        self.seen += 1;
         self.first_ns = self.first_ns.or(Some(time_ns));
         let is_of_stream = self.stream.is_none_or(|stream| stream == line.stream);
         if !is_of_stream || !self.bounds.contains(self.last) {
@@ -156,6 +166,12 @@ impl LogCollector {
             self.has_more = true;
         }
         false
+    }
+
+    /// Whether there are fewer lines than asked for, because some consist of several frames.
+    fn is_short(&self, tail: u32) -> bool {
+        let tail = tail as usize;
+        self.frames >= tail && self.seen < tail
     }
 
     fn into_log(self, has_more: bool) -> EngineLog {
@@ -299,6 +315,29 @@ mod tests {
         };
         let rest = read(&engine, EngineKind::Podman, part).await;
         assert_eq!(texts(&rest), ["line 8", "line 9"]);
+    }
+
+    #[tokio::test]
+    async fn a_long_line_of_docker_is_not_returned_without_its_beginning() {
+        let part = |text: &str| frame(1, &format!("1970-01-01T00:00:01.5Z {text}"));
+        let all = [part("aaa"), part("bbb"), part("ccc\n")];
+        let all = [all.to_vec(), lines(2..=2)].concat();
+        let engine = FakeEngine::docker(move |request| {
+            if request.line.ends_with("tail=3") {
+                return answer(&all[1..]);
+            }
+            answer(&all)
+        });
+        let newest = EngineLogRequest {
+            max_lines: 2,
+            ..request()
+        };
+        let log = read(&engine, EngineKind::Docker, newest).await;
+        assert_eq!(texts(&log), ["aaabbbccc", "line 2"]);
+        // Lines before these were not read, so there may be some.
+        assert!(log.has_more);
+        let line = engine.requests().pop().unwrap();
+        assert!(line.ends_with("timestamps=1&since=1.500000000"), "{line}");
     }
 
     #[tokio::test]

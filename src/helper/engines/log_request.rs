@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::error::EngineError;
 use super::kind::EngineKind;
 
-/// The most lines of one answer.
+/// The most lines of one answer; a request for more is rejected.
 pub const MAX_LOG_LINES: u32 = 10_000;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -54,8 +54,8 @@ pub enum EngineLogStream {
     Terminal,
 }
 
-/// The position of a line in a log: its time, and its number among the lines of exactly that time. As text both
-/// have a `+` between them.
+/// The position of a line in a log: its time, and its number among the lines of exactly that time. As text it
+/// is `t=TIME;n=NUMBER`.
 ///
 /// Podman 4 writes times in whole seconds, so the time alone does not identify a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +68,7 @@ pub struct EngineLogPosition {
 
 impl fmt::Display for EngineLogPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}+{}", self.time_ns, self.number)
+        write!(f, "t={};n={}", self.time_ns, self.number)
     }
 }
 
@@ -76,7 +76,9 @@ impl FromStr for EngineLogPosition {
     type Err = EngineError;
 
     fn from_str(text: &str) -> Result<Self, EngineError> {
-        let parts = text.split_once('+');
+        let parts = text
+            .strip_prefix("t=")
+            .and_then(|rest| rest.split_once(";n="));
         let position = parts.and_then(|(time, number)| {
             let is_number =
                 |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -213,18 +215,20 @@ mod tests {
             time_ns: 1_795_657_902_299_384_110,
             number: 2,
         };
-        assert_eq!(position.to_string(), "1795657902299384110+2");
+        assert_eq!(position.to_string(), "t=1795657902299384110;n=2");
         assert_eq!(position.to_string().parse(), Ok(position));
         for bad in [
             "",
             "1",
-            "+",
-            "1+",
-            "+1",
-            "-1+1",
-            "1++1",
-            "1+1&x=1",
-            "1+99999999999",
+            "t=1",
+            "t=;n=",
+            "t=1;n=",
+            "t=;n=1",
+            "t=-1;n=1",
+            "t=1;n=+1",
+            "t=1;n=1&x=1",
+            "t=1;n=99999999999",
+            "s=1;n=1",
         ] {
             assert!(bad.parse::<EngineLogPosition>().is_err(), "{bad}");
         }

@@ -32,27 +32,18 @@ mod text;
 mod version;
 
 pub use api::{EngineApi, EngineChange};
-pub use container_id::{EngineContainerId, ImageId};
-pub use endpoint::{MAX_GRACE_S, REQUEST_TIMEOUT};
+pub use container_id::EngineContainerId;
 pub use error::EngineError;
-pub use events::{ChangedContainer, EngineEvents, MAX_EVENT_BYTES};
-pub use exchange::MAX_ANSWER_BYTES;
+pub use events::{ChangedContainer, EngineEvents};
 pub use facts::{EngineMount, EnginePort, EngineStatus};
-pub use host_rights::{HostRight, host_rights};
+pub use host_rights::host_rights;
 pub use image::ImageFacts;
 pub use info::{EngineInfo, EngineVersion};
-pub use inspect::{
-    Confinement, EngineDevice, EngineHealth, HealthStatus, InspectedContainer, InspectedState,
-};
+pub use inspect::InspectedContainer;
 pub use kind::EngineKind;
-pub use labels::ContainerLabels;
 pub use limits::EngineLimits;
-pub use list::{ListedContainer, MAX_CONTAINERS};
-pub use log_lines::MAX_LOG_LINE_BYTES;
-pub use log_reader::{EngineLog, EngineLogLine, MAX_LOG_BYTES};
+pub use log_reader::{EngineLog, EngineLogLine};
 pub use log_request::{
     EngineLogOrder, EngineLogPosition, EngineLogRequest, EngineLogStream, MAX_LOG_LINES,
 };
 pub use restart_policy::RestartPolicy;
-pub use socket::CONNECT_TIMEOUT;
-pub use version::ApiVersion;

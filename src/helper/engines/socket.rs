@@ -52,7 +52,8 @@ pub async fn connect(kind: EngineKind, socket: &Path) -> Result<UnixStream, Engi
     Err(untrusted(kind, &socket, &why))
 }
 
-/// Checks the socket and the directories that lead to it; returns its path without links.
+/// Checks the socket and the directories that lead to it; returns its path without links. The calls do not wait for a
+/// disk: engines have their sockets in `/run`, which is in memory.
 fn check_path(kind: EngineKind, socket: &Path) -> Result<PathBuf, EngineError> {
     let missing = |cause: io::Error| {
         let socket = socket.display();
@@ -111,7 +112,10 @@ fn untrusted(kind: EngineKind, socket: &Path, why: &str) -> EngineError {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
+    use std::io::Read as _;
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Command, Stdio};
 
     use tokio::net::UnixListener;
 
@@ -120,6 +124,10 @@ mod tests {
 
     /// A user that is neither root nor the one of the tests.
     const OTHER_UID: u32 = 12_345;
+
+    /// Listens on the socket of its argument, and prints a byte when it does.
+    const LISTEN: &str = "socket(S, PF_UNIX, SOCK_STREAM, 0) or die; bind(S, sockaddr_un($ARGV[0])) or die; \
+                          listen(S, 5) or die; syswrite(STDOUT, '.'); sleep 60";
 
     async fn refusal(socket: &Path) -> EngineError {
         connect(EngineKind::Docker, socket).await.unwrap_err()
@@ -157,6 +165,38 @@ mod tests {
             chown(path, Some(0), None).unwrap();
         }
         connect(EngineKind::Docker, &socket).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_listener_of_another_user_gets_no_request_though_root_owns_the_socket() {
+        if !is_root() {
+            return skip("only root can start a program of another user");
+        }
+        let scratch = Scratch::new();
+        let directory = scratch.join("d");
+        fs::create_dir(&directory).unwrap();
+        fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
+        chown(&directory, Some(OTHER_UID), None).unwrap();
+        let socket = directory.join("s");
+        let mut listener = Command::new("perl")
+            .args(["-MSocket", "-e", LISTEN])
+            .arg(&socket)
+            .uid(OTHER_UID)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0];
+        let output = listener.stdout.as_mut().unwrap();
+        output.read_exact(&mut ready).unwrap();
+        for path in [&directory, &socket] {
+            chown(path, Some(0), None).unwrap();
+        }
+        let error = refusal(&socket).await;
+        listener.kill().unwrap();
+        listener.wait().unwrap();
+        assert!(matches!(&error, EngineError::Untrusted(_)), "{error}");
+        let words = "user 12345 and not root listens on it";
+        assert!(error.message().contains(words), "{error}");
     }
 
     #[tokio::test]

@@ -210,7 +210,7 @@ async fn run_step(
         env: BTreeMap::new(),
     };
     match container {
-        Some(container) => run_in_container(context, container, &command).await,
+        Some(container) => run_in_container(context, container, &command, false).await,
         None => run_on_host(context, &command).await,
     }
 }

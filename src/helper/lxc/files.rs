@@ -47,6 +47,7 @@ pub async fn act(
             path,
             content,
             mode,
+            on_host: _,
         } => write(context.helper, container, path, content, *mode).await,
         _ => Err(OperationRefusal::failed("unsupported operation")),
     }

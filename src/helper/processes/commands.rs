@@ -88,11 +88,12 @@ async fn spawn_on_host(
     run(context, spec, &launch(command, shell), reader).await
 }
 
-/// Runs a command in a running container.
+/// Runs a command in a running container. `on_host` says whether the front judged it as a command on the host.
 pub async fn run_in_container(
     context: &mut OperationContext<'_>,
     container: &ContainerRef,
     command: &Command,
+    on_host: bool,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
     check(command)?;
@@ -105,6 +106,7 @@ pub async fn run_in_container(
         Ok(running) => running?,
         Err(why) => return Ok(OperationEnd::Killed { why }),
     };
+    running.check_host_rights(container, &helper.policy.now(), on_host)?;
     let reaper = helper.reaper().map_err(|e| no_reaper(&e))?;
     let payload = running.payload.as_deref();
     let cgroup = payload.and_then(|parent| helper.cgroup(parent, limits(context)));

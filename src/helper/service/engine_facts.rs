@@ -4,7 +4,7 @@ use gatewren_wire::operations::{
     ComposeService, ContainerHealth, EngineFacts, EngineMountFacts, PublishedPort,
 };
 
-use crate::engines::{EngineMount, EnginePort, InspectedContainer};
+use crate::engines::{EngineMount, EnginePort, InspectedContainer, host_rights};
 
 /// Returns the facts about a container.
 pub fn engine_facts(container: &InspectedContainer) -> EngineFacts {
@@ -32,7 +32,10 @@ pub fn engine_facts(container: &InspectedContainer) -> EngineFacts {
         mounts: container.mounts.iter().map(mount).collect(),
         user: text(&container.user),
         network: container.network_mode.clone(),
-        host_rights: Vec::new(),
+        host_rights: host_rights(container)
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         no_commands: None,
     }
 }

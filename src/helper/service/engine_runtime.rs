@@ -4,6 +4,7 @@ use gatewren_base::config::RuntimeKind;
 use gatewren_wire::operations::{ContainerAction, ContainerRef, OperationEnd, OperationRefusal};
 
 use super::engine_facts::engine_facts;
+use super::engine_log::{self, WantedLines};
 use super::runtime::{ContainerRuntime, info_lines};
 use crate::context::containers::CommandEntry;
 use crate::context::helper_context::HelperContext;
@@ -101,9 +102,27 @@ impl ContainerRuntime for EngineRuntime {
                 self.change(context, container, async |api, id| api.unpause(id).await)
                     .await
             }
-            ContainerAction::ListFiles { .. }
-            | ContainerAction::ReadFile { .. }
-            | ContainerAction::WriteFile { .. } => files::act(context, container, action).await,
+            ContainerAction::ListFiles { .. } | ContainerAction::ReadFile { .. } => {
+                files::act(context, container, action).await
+            }
+            ContainerAction::WriteFile { on_host, .. } => {
+                let helper = context.helper;
+                let alive = helper.containers.alive(container).await?;
+                alive.check_host_rights(container, &helper.policy.now(), *on_host)?;
+                files::act(context, container, action).await
+            }
+            ContainerAction::Printed {
+                lines,
+                after,
+                before,
+            } => {
+                let wanted = WantedLines {
+                    lines: *lines,
+                    after: after.as_ref(),
+                    before: before.as_ref(),
+                };
+                engine_log::print_lines(context, container, &wanted).await
+            }
             _ => Err(self.lacks()),
         }
     }

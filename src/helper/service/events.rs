@@ -1,37 +1,25 @@
-//! Streams events of containers: state changes from LXC's monitor, changed definitions from inotify.
+//! Streams events of containers: state changes from LXC's monitor, changed definitions from inotify, and changes that
+//! the engines report.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::io;
-use std::time::Duration;
 
-use tokio::time::sleep;
-
-use gatewren_base::config::HelperPolicy;
-use gatewren_base::sys::{FolderEvent, FolderWatch};
+use gatewren_base::config::{HelperPolicy, RuntimeKind};
 use gatewren_wire::operations::{
-    ContainerRef, Frame, KillReason, Operation, OperationEnd, OperationRefusal, Stream,
+    Frame, KillReason, Operation, OperationEnd, OperationRefusal, Stream,
 };
 
+use super::definition_watch::{ChangedDefinitions, DefinitionWatch};
+use super::engine_watch::EngineWatch;
 use super::policy_check;
-use crate::context::definitions::{CONFIG, ContainerDefinitions, proxmox_container};
+use crate::context::helper_context::HelperContext;
 use crate::context::limits::MAX_EVENT_STREAMS;
 use crate::context::lxc_tools::{end_monitor_daemon, tool_for};
 use crate::context::operation_context::OperationContext;
 use crate::context::orphans::TrackedChild;
 use crate::context::outputs::CommandOutputs;
+use crate::context::programs::find;
 use crate::context::tools;
 use crate::processes::commands::require_root;
-
-/// The most directories that are watched. Definitions in further ones are not watched.
-const MAX_FOLDERS: usize = 2048;
-
-/// How often to look for a directory that did not exist, such as Proxmox's, which is mounted late.
-const REARM_TIME: Duration = Duration::from_secs(30);
-
-/// A file in a container's directory while lxc-create builds it. LXC reports nothing about the container until the
-/// file is gone.
-const PARTIAL: &str = "partial";
 
 /// The longest line of LXC's monitor that is passed on. The rest of a longer one is dropped.
 const MAX_LINE: usize = 4096;
@@ -57,39 +45,79 @@ enum StreamNews {
     Ended,
     Output(Stream, Vec<u8>),
     Defined(io::Result<ChangedDefinitions>),
+    Engine(ChangedDefinitions),
     /// The policy of which containers may be seen has changed.
     Allowed,
 }
 
+/// The sources of events about containers of LXC.
+struct LxcEvents {
+    monitor: TrackedChild,
+    outputs: CommandOutputs,
+    definitions: DefinitionWatch,
+}
+
+impl LxcEvents {
+    /// Starts LXC's monitor. `None` on a host without LXC that serves other runtimes.
+    fn open(helper: &HelperContext) -> Result<Option<Self>, OperationRefusal> {
+        let policy = helper.policy.now();
+        let is_only = policy.runtimes == [RuntimeKind::Lxc];
+        if !policy.serves(RuntimeKind::Lxc) || !is_only && find("lxc-monitor").is_err() {
+            return Ok(None);
+        }
+        let definitions = helper.containers.definitions();
+        let watched = DefinitionWatch::begin(definitions).map_err(|e| unwatchable(&e))?;
+        let tool = tool_for(&Operation::ContainerEvents {}, definitions.lxcpath());
+        let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
+        let (monitor, outputs) = tools::start(&tool, &helper.orphans)?;
+        Ok(Some(Self {
+            monitor,
+            outputs,
+            definitions: watched,
+        }))
+    }
+
+    /// Waits for the next event. Cancel safe.
+    async fn next(&mut self, helper: &HelperContext) -> StreamNews {
+        tokio::select! {
+            _ = self.monitor.wait() => StreamNews::Ended,
+            (stream, bytes) = self.outputs.next() => StreamNews::Output(stream, bytes),
+            changed = self.definitions.next(helper.containers.definitions()) => {
+                StreamNews::Defined(changed)
+            }
+        }
+    }
+}
+
 async fn follow(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
-    let helper = context.helper;
-    let definitions = helper.containers.definitions();
-    let watched = DefinitionWatch::begin(definitions).map_err(|e| unwatchable(&e))?;
-    let tool = tool_for(&Operation::ContainerEvents {}, definitions.lxcpath());
-    let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    let (monitor, outputs) = tools::start(&tool, &helper.orphans)?;
-    let outcome = stream_events(context, watched, &monitor, outputs).await;
-    monitor.kill();
-    let _ = monitor.wait().await;
+    let mut lxc = LxcEvents::open(context.helper)?;
+    let outcome = stream_events(context, lxc.as_mut()).await;
+    if let Some(lxc) = lxc {
+        lxc.monitor.kill();
+        let _ = lxc.monitor.wait().await;
+    }
     outcome
 }
 
 async fn stream_events(
     context: &mut OperationContext<'_>,
-    mut watched: DefinitionWatch,
-    monitor: &TrackedChild,
-    mut outputs: CommandOutputs,
+    mut lxc: Option<&mut LxcEvents>,
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
-    let definitions = helper.containers.definitions();
     let mut lines = Lines::default();
     let mut policy = helper.policy.clone();
+    let mut engines = EngineWatch::begin(helper);
     while context.relay.is_reachable() {
+        let of_lxc = async {
+            match &mut lxc {
+                Some(lxc) => lxc.next(helper).await,
+                None => std::future::pending().await,
+            }
+        };
         let next = async {
             tokio::select! {
-                _ = monitor.wait() => StreamNews::Ended,
-                (stream, bytes) = outputs.next() => StreamNews::Output(stream, bytes),
-                changed = watched.next(definitions) => StreamNews::Defined(changed),
+                news = of_lxc => news,
+                changed = engines.next() => StreamNews::Engine(changed),
                 () = policy.changed() => StreamNews::Allowed,
             }
         };
@@ -100,9 +128,11 @@ async fn stream_events(
                 let changed = changed.map_err(|e| unwatchable(&e))?;
                 (Stream::Stdout, changed.visible(&policy.now()))
             }
+            Ok(StreamNews::Engine(changed)) => (Stream::Stdout, changed.visible(&policy.now())),
             // Other containers may be visible now, or none.
             Ok(StreamNews::Allowed) => {
                 policy_check::check(&policy.now(), &Operation::ContainerEvents {})?;
+                engines = EngineWatch::begin(helper);
                 (
                     Stream::Stdout,
                     ChangedDefinitions::All.visible(&policy.now()),
@@ -124,148 +154,6 @@ async fn stream_events(
 
 fn unwatchable(cause: &io::Error) -> OperationRefusal {
     OperationRefusal::failed(format!("the containers cannot be watched: {cause}"))
-}
-
-/// The containers whose definitions may have changed.
-#[derive(Debug, PartialEq, Eq)]
-enum ChangedDefinitions {
-    /// These containers.
-    Some(BTreeSet<ContainerRef>),
-    /// Any container.
-    All,
-}
-
-impl ChangedDefinitions {
-    fn visible(&self, policy: &HelperPolicy) -> Vec<u8> {
-        let text = match self {
-            Self::All => "definitions changed\n".to_owned(),
-            Self::Some(names) => {
-                let seen = names
-                    .iter()
-                    .filter(|name| policy.allows_container(name.as_str()));
-                seen.flat_map(|name| ["'", name.as_str(), "' changed definition\n"])
-                    .collect()
-            }
-        };
-        text.into_bytes()
-    }
-}
-
-/// A watched directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum WatchedDirectory {
-    Lxcpath,
-    Proxmox,
-    Container(ContainerRef),
-}
-
-/// The directories with definitions.
-struct DefinitionWatch {
-    folders: FolderWatch<WatchedDirectory>,
-    lxcpath: bool,
-    proxmox: bool,
-}
-
-impl DefinitionWatch {
-    fn begin(definitions: &ContainerDefinitions) -> io::Result<Self> {
-        let mut watched = Self {
-            folders: FolderWatch::new()?,
-            lxcpath: false,
-            proxmox: false,
-        };
-        watched.arm(definitions);
-        Ok(watched)
-    }
-
-    /// Waits for changes. Cancel safe.
-    async fn next(&mut self, definitions: &ContainerDefinitions) -> io::Result<ChangedDefinitions> {
-        loop {
-            let events = tokio::select! {
-                events = self.folders.next() => events?,
-                () = sleep(REARM_TIME), if !(self.lxcpath && self.proxmox) => {
-                    if self.arm(definitions) {
-                        return Ok(ChangedDefinitions::All);
-                    }
-                    continue;
-                }
-            };
-            let mut containers = BTreeSet::new();
-            for event in events {
-                containers.extend(self.container(event, definitions));
-            }
-            if !containers.is_empty() {
-                return Ok(ChangedDefinitions::Some(containers));
-            }
-        }
-    }
-
-    /// Watches directories that exist now and did not before; returns whether there were any.
-    fn arm(&mut self, definitions: &ContainerDefinitions) -> bool {
-        let before = (self.lxcpath, self.proxmox);
-        if !self.lxcpath {
-            self.lxcpath = self.add(definitions, WatchedDirectory::Lxcpath);
-            let entries = fs::read_dir(definitions.lxcpath()).into_iter().flatten();
-            let names = entries.flatten().filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                name.parse().ok()
-            });
-            for name in names {
-                self.add(definitions, WatchedDirectory::Container(name));
-            }
-        }
-        if !self.proxmox {
-            self.proxmox = self.add(definitions, WatchedDirectory::Proxmox);
-        }
-        before != (self.lxcpath, self.proxmox)
-    }
-
-    /// Returns the container that an event is about, if any.
-    fn container(
-        &mut self,
-        event: FolderEvent<WatchedDirectory>,
-        definitions: &ContainerDefinitions,
-    ) -> Option<ContainerRef> {
-        let entry = event.entry.as_deref().and_then(|entry| entry.to_str());
-        match (event.folder, entry) {
-            (WatchedDirectory::Lxcpath, Some(entry)) => {
-                let name: ContainerRef = entry.parse().ok()?;
-                self.add(definitions, WatchedDirectory::Container(name.clone()));
-                Some(name)
-            }
-            (WatchedDirectory::Container(name), Some(CONFIG | PARTIAL)) => Some(name),
-            (WatchedDirectory::Container(_), Some(_)) => None,
-            (WatchedDirectory::Container(name), None) => {
-                // After a rename the event arrives here under the new name.
-                self.add(definitions, WatchedDirectory::Container(name.clone()));
-                Some(name)
-            }
-            (WatchedDirectory::Proxmox, Some(entry)) => proxmox_container(entry),
-            (WatchedDirectory::Lxcpath, None) => {
-                self.lxcpath = false;
-                None
-            }
-            (WatchedDirectory::Proxmox, None) => {
-                self.proxmox = false;
-                None
-            }
-        }
-    }
-
-    fn add(&mut self, definitions: &ContainerDefinitions, place: WatchedDirectory) -> bool {
-        let path = match &place {
-            WatchedDirectory::Lxcpath => Some(definitions.lxcpath().to_owned()),
-            WatchedDirectory::Proxmox => definitions.proxmox().map(ToOwned::to_owned),
-            WatchedDirectory::Container(name) => Some(definitions.directory(name)),
-        };
-        let Some(path) = path.filter(|_| self.folders.count() < MAX_FOLDERS) else {
-            return false;
-        };
-        let added = self.folders.add(&path, place);
-        if let Err(cause) = &added {
-            tracing::debug!(%cause, path = %path.display(), "not watched");
-        }
-        added.is_ok()
-    }
 }
 
 /// Splits the monitor's output into lines.

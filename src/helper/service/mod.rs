@@ -2,8 +2,11 @@
 
 pub mod connection;
 pub mod container_operations;
+pub mod definition_watch;
 pub mod engine_facts;
+pub mod engine_log;
 pub mod engine_runtime;
+pub mod engine_watch;
 pub mod events;
 pub mod host_operations;
 pub mod job_operations;

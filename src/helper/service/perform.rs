@@ -41,9 +41,11 @@ pub async fn perform(
         Operation::Ping {} => Ok(OperationEnd::SUCCESS),
         Operation::Bounds {} => policy_check::report(context).await,
         Operation::HostCommand { command } => run_on_host(context, command).await,
-        Operation::ContainerCommand { container, command } => {
-            run_in_container(context, container, command).await
-        }
+        Operation::ContainerCommand {
+            container,
+            command,
+            on_host,
+        } => run_in_container(context, container, command, *on_host).await,
         Operation::ContainerConfig { container } => config(context, container).await,
         Operation::ContainerOsRelease { container } => os_release(context, container).await,
         Operation::ContainerDisk { container } => disk(context, container).await,

@@ -418,6 +418,7 @@ mod tests {
         let one = |container| Operation::ContainerCommand {
             container,
             command: command(),
+            on_host: false,
         };
         let rest = [
             (Operation::Ping {}, None),

@@ -87,7 +87,7 @@ pub async fn perform(
         _ => return Err(OperationRefusal::failed("unsupported operation")),
     };
     let command = inside(&question)?;
-    run_in_container(context, container, &command).await
+    run_in_container(context, container, &command, false).await
 }
 
 /// The command that runs inside: systemd serves only processes of its own pid namespace, so this program asks it from

@@ -93,6 +93,7 @@ impl JobsView<'_> {
         container: Option<&ContainerRef>,
         call: ShellCall,
     ) -> Result<JobStatus, BackendError> {
+        let on_host = call.on_host;
         let (command, limits) = split(call);
         let Some(name) = container else {
             self.access.host()?;
@@ -103,6 +104,7 @@ impl JobsView<'_> {
         let operation = Operation::ContainerCommand {
             container: asked.clone(),
             command,
+            on_host,
         };
         unmask_error(name, &asked, self.begin(tool, operation, limits).await)
     }

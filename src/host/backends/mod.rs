@@ -85,7 +85,7 @@ pub use crate::helper_client::{
     Tunnel, TunnelName, UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup,
     Vitals, WifiAction, WifiNetwork, WifiStatus,
 };
-pub use gatewren_base::config::{Glob, InvalidGlob};
+pub use gatewren_base::config::{Glob, InvalidGlob, RuntimeKind};
 pub use gatewren_base::sys::neutralise;
 
 #[cfg(test)]

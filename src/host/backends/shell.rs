@@ -37,6 +37,8 @@ pub struct ShellCall {
     pub cwd: Option<String>,
     /// Environment variables in addition to PATH, HOME, LANG and TERM.
     pub env: BTreeMap<String, String>,
+    /// Whether the call was judged as one on the host, as it must be for a container with the rights of the host's root.
+    pub on_host: bool,
 }
 
 /// Runs commands through the helper; access is checked by a view.
@@ -102,11 +104,13 @@ impl ShellView<'_> {
         container: &ContainerRef,
         call: ShellCall,
     ) -> Result<ShellOutcome, BackendError> {
+        let on_host = call.on_host;
         let (command, limits) = split(call);
         let asked = self.access.name(container);
         let operation = Operation::ContainerCommand {
             container: asked.clone(),
             command,
+            on_host,
         };
         let outcome = self.run(operation, limits).await;
         unmask_error(container, &asked, outcome)

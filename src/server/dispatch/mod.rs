@@ -8,6 +8,7 @@ mod container_names;
 mod discover;
 mod elicitation;
 mod engine;
+mod host_rights;
 mod in_flight;
 mod instructions;
 mod listing;

@@ -12,6 +12,7 @@ use super::changes::proposals::offers;
 use super::container_names::resolve_container;
 use super::elicitation::{StateBinding, arguments, ask, inputs, name, surroundings};
 use super::engine::Engine;
+use super::host_rights::{is_on_host, judge_call};
 use super::record::Record;
 use super::reference;
 use super::tasks::call_end::{CallEnd, StopReason};
@@ -62,6 +63,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
         cx = cx.with_offers(move || offers(&fixture, &who));
     }
     cx = cx.with_long_call(long_call::of_tool(&tool));
+    cx = cx.with_host_rights(is_on_host(&engine, &tool, &arguments));
     let token = progress_token(&call.params)?;
     let mut notes = None;
     if call.context.hears_notes && (token.is_some() || call.context.log_level.is_some()) {
@@ -126,7 +128,7 @@ async fn run(
     questions: Option<mpsc::Receiver<CallQuestion>>,
 ) -> Result<CallOutcome, RpcError> {
     let who = &call.context.who;
-    let verdict = match judge(who, &request.tool, &request.arguments) {
+    let verdict = match judge_call(&engine, who, &request.tool, &request.arguments) {
         // Rare branches are boxed, here and below, because the future of each call is moved when it starts.
         Verdict::Confirm => match Box::pin(confirm(&engine, &call, &request, &binding)).await? {
             ConfirmationRound::Run(verdict) => verdict,
@@ -225,6 +227,18 @@ pub(super) async fn call_read_only(
     Some(if failed { Err(text) } else { Ok(text) })
 }
 
+/// The words for a call that the policy denies.
+fn denial(request: &ToolRequest) -> String {
+    let name = request.tool.name();
+    if request.cx.is_on_host() {
+        return format!(
+            "{name} is not allowed here: a program in this container has the rights of the host's root, and this \
+             agent may not run commands on the host"
+        );
+    }
+    format!("unknown tool: {name}")
+}
+
 /// Runs the tool and records how it ended. Dropping the future ends what the tool runs, and records that.
 async fn run_recorded(
     engine: Arc<Engine>,
@@ -241,10 +255,7 @@ async fn run_recorded(
             on_behalf_of(requester, run_allowed(&engine, request, permit)).await
         }
         Verdict::Confirm | Verdict::ConfirmOwner | Verdict::Propose => Err(needs_approval().into()),
-        Verdict::Deny => {
-            let words = format!("unknown tool: {}", request.tool.name());
-            Err(RpcError::invalid_params(words).into())
-        }
+        Verdict::Deny => Err(RpcError::invalid_params(denial(&request)).into()),
     };
     match answer {
         Ok((answer, revision)) => {

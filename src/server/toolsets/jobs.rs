@@ -83,6 +83,7 @@ async fn start(jobs: Arc<Jobs>, asked: Start, cx: Cx) -> Result<JobStatus> {
         user: asked.user,
         cwd: asked.cwd,
         env: asked.env,
+        on_host: asked.container.is_none() || cx.is_on_host(),
     };
     let own = own(&jobs, &cx);
     let started = own.start("job_start", asked.container.as_ref(), call).await;

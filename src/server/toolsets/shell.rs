@@ -82,6 +82,7 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
         user: asked.user,
         cwd: asked.cwd,
         env: asked.env,
+        on_host: true,
     };
     let kept = shell.outputs().clone();
     let shell = shell.view_for(&cx.caller().reach, cx.reference());
@@ -120,6 +121,7 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
         user: asked.user,
         cwd: asked.cwd,
         env: asked.env,
+        on_host: cx.is_on_host(),
     };
     let kept = shell.outputs().clone();
     let shell = shell.view_for(&cx.caller().reach, cx.reference());

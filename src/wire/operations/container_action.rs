@@ -7,6 +7,7 @@ use gatewren_base::config::HelperClass::{ContainerFiles, LxcManage, LxcReads, Lx
 use super::container_paths::InsidePath;
 use super::container_ref::ContainerRef;
 use super::host_setting::HostName;
+use super::log_query::LogCursor;
 use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
 use super::snapshot_name::SnapshotName;
 
@@ -97,7 +98,44 @@ pub enum ContainerAction {
         /// The permissions of a new file, or the new permissions of an existing one.
         #[serde(default)]
         mode: Option<u32>,
+        /// As for a command in the container.
+        #[serde(default)]
+        on_host: bool,
     },
+    /// Print what a container of Docker or Podman printed: a line of JSON ([`PrintedHeader`]), then a JSON object
+    /// ([`PrintedLine`]) a line, in the order of the log.
+    Printed {
+        /// The maximum number of lines.
+        lines: u32,
+        /// Only lines after this one, the first of them if there are too many.
+        #[serde(default)]
+        after: Option<LogCursor>,
+        /// Only lines before this one.
+        #[serde(default)]
+        before: Option<LogCursor>,
+    },
+}
+
+/// The first line of an answer about what a container printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrintedHeader {
+    /// Whether lines were left out: older ones, or after a cursor newer ones.
+    pub has_more: bool,
+}
+
+/// A line that a container printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrintedLine {
+    /// Its position.
+    pub cursor: LogCursor,
+    /// Its time in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Whether it was printed to stderr.
+    pub is_stderr: bool,
+    /// The line.
+    pub text: String,
+    /// Whether its end was left out.
+    pub is_cut: bool,
 }
 
 /// Changes to a container's definition; absent values stay as they are.
@@ -167,6 +205,7 @@ impl ContainerAction {
             Self::Clone { .. } => copies("container_clone"),
             Self::Destroy { .. } => copies("container_destroy"),
             Self::Log { .. } => reads("container_log", LxcReads),
+            Self::Printed { .. } => reads("container_printed", LxcReads),
             Self::ListFiles { .. } => reads("container_list_files", ContainerFiles),
             Self::ReadFile { .. } => reads("container_read_file", ContainerFiles),
             Self::WriteFile { .. } => changes("container_write_file", ContainerFiles),

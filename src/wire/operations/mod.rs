@@ -48,7 +48,8 @@ pub use backup_facts::{
 };
 pub use command::{Command, Program};
 pub use container_action::{
-    ContainerAction, DefinitionChanges, FileExcerpt, LogFile, SnapshotFacts,
+    ContainerAction, DefinitionChanges, FileExcerpt, LogFile, PrintedHeader, PrintedLine,
+    SnapshotFacts,
 };
 pub use container_paths::{InsideEntry, InsideKind, InsidePath};
 pub use container_ref::ContainerRef;

@@ -66,6 +66,10 @@ operations! {
             container: ContainerRef,
             /// The command.
             command: Command,
+            /// Whether the front judged the call as one on the host. Otherwise it is rejected if the container has the
+            /// rights of the host's root.
+            #[serde(default)]
+            on_host: bool,
         } with (container) = changes("container_command", ContainerShell).takes(TimeClass::Command).on(container);
         /// Print the containers, a name a line.
         ContainerList {} = reads("container_list", LxcReads);

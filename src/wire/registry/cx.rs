@@ -83,6 +83,8 @@ struct Inner {
     handed_out: Mutex<BTreeSet<String>>,
     offers: Option<Box<Offers>>,
     looks: Option<Box<Looks>>,
+    /// Whether the call was judged as one on the host.
+    is_on_host: bool,
     long: Option<Arc<LongCall>>,
 }
 
@@ -130,6 +132,7 @@ impl Cx {
                 handed_out: Mutex::default(),
                 offers: None,
                 looks: None,
+                is_on_host: false,
                 long: None,
             }),
         }
@@ -178,6 +181,18 @@ impl Cx {
         offers: impl Fn() -> Vec<ProposableTool> + Send + Sync + 'static,
     ) -> Self {
         self.change(|inner| inner.offers = Some(Box::new(offers)))
+    }
+
+    /// Sets whether the call was judged as one on the host, because its container has the rights of the host's root.
+    #[must_use]
+    pub fn with_host_rights(self, is_on_host: bool) -> Self {
+        self.change(|inner| inner.is_on_host = is_on_host)
+    }
+
+    /// Whether the call was judged as one on the host. Otherwise it must not run in a container with the rights of the
+    /// host's root.
+    pub fn is_on_host(&self) -> bool {
+        self.inner.is_on_host
     }
 
     /// Sets the function that calls read-only tools for this call.

@@ -5,13 +5,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::helper_client::{
     Capture, ContainerAction, ContainerRef, FileExcerpt, InsideEntry, InsidePath, LogCursor,
-    LogFile, Operation,
+    LogFile, Operation, PrintedHeader, PrintedLine,
 };
-use gatewren_base::sys::neutralise;
+use gatewren_base::sys::{neutralise, rfc3339};
 
 use super::super::access_filter::unmask_error;
 use super::super::error::{BackendError, ErrorKind};
@@ -41,6 +42,8 @@ pub enum LogSource {
     Console,
     /// LXC's own log, mostly of starts.
     Lxc,
+    /// What a container of Docker or Podman printed.
+    Output,
 }
 
 /// A part of a log.
@@ -130,6 +133,37 @@ impl LxcView {
         })
     }
 
+    /// Returns what a container of an engine printed: the last lines, or those after or before a cursor.
+    pub async fn printed(
+        &self,
+        name: &ContainerRef,
+        lines: u32,
+        after: Option<LogCursor>,
+        before: Option<LogCursor>,
+    ) -> Result<LogPart, BackendError> {
+        let from = after.clone().or_else(|| before.clone());
+        let action = ContainerAction::Printed {
+            lines,
+            after,
+            before,
+        };
+        let (answer, _) = self.bytes(name, action, CAPTURE).await?;
+        let mut answer = answer.split(|byte| *byte == b'\n');
+        let header: PrintedHeader = parse(answer.next().unwrap_or_default())?;
+        let printed = answer.filter(|line| !line.is_empty()).map(parse);
+        let printed: Vec<PrintedLine> = printed.collect::<Result<_, _>>()?;
+        let cursor = |line: &PrintedLine| line.cursor.clone();
+        Ok(LogPart {
+            source: LogSource::Output,
+            text: printed.iter().map(line_text).collect(),
+            truncated: header.has_more,
+            start_cursor: printed.first().map(cursor).or_else(|| from.clone()),
+            cursor: printed.last().map(cursor).or(from),
+            offset: None,
+            next_offset: None,
+        })
+    }
+
     /// Returns a page of a directory, starting after a name.
     pub async fn list_files(
         &self,
@@ -194,12 +228,14 @@ impl LxcView {
         path: InsidePath,
         content: &[u8],
         mode: Option<u32>,
+        on_host: bool,
     ) -> Result<(), BackendError> {
         let content = STANDARD.encode(content);
         let action = ContainerAction::WriteFile {
             path,
             content,
             mode,
+            on_host,
         };
         self.perform(name, action, TIME).await.map(drop)
     }
@@ -224,6 +260,21 @@ impl LxcView {
             truncated,
         ))
     }
+}
+
+/// Returns the text of a printed line: its time, where it comes from, and what it says.
+fn line_text(line: &PrintedLine) -> String {
+    let time = rfc3339(line.time_ms);
+    let mark = if line.is_stderr { " [stderr]" } else { "" };
+    let end = if line.is_cut { "..." } else { "" };
+    format!("{time}{mark} {}{end}\n", neutralise(&line.text))
+}
+
+fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, BackendError> {
+    serde_json::from_slice(line).map_err(|cause| {
+        let words = format!("the helper's answer about a log is invalid: {cause}");
+        BackendError::new(ErrorKind::Failed, words)
+    })
 }
 
 /// Splits an answer into its header line and the part.

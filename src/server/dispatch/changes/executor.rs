@@ -12,6 +12,7 @@ use super::precondition::{find_touched_revision, rests_on};
 use crate::dispatch::call::{Call, CallContext, ToolRequest};
 use crate::dispatch::elicitation::surroundings;
 use crate::dispatch::engine::Engine;
+use crate::dispatch::host_rights::{is_on_host, judge_call};
 use crate::dispatch::in_flight::DrainGuard;
 use crate::dispatch::record::Record;
 use crate::dispatch::reference;
@@ -19,7 +20,7 @@ use crate::dispatch::tasks::table::bounded_result;
 use crate::dispatch::tools::run_allowed;
 use gatewren_base::sys::{Requester, now_ms, on_behalf_of};
 use gatewren_gate::auth::{AuthError, Principal};
-use gatewren_gate::policy::{Verdict, judge, judge_approved};
+use gatewren_gate::policy::{Verdict, judge_approved};
 use gatewren_store::vault::{Change, ChangeEnd, StartedChange, Vault, VaultError};
 use gatewren_wire::protocol::{InputAnswers, Params, RequestId};
 use gatewren_wire::registry::{Answer, Interruption, Permit, Tool};
@@ -234,7 +235,7 @@ fn admit_agent(
     // Arguments that differ from the proposed ones are detected when the change begins.
     let verdict = change
         .proven_arguments()
-        .map(|arguments| judge(&who, &tool, &arguments));
+        .map(|arguments| judge_call(engine, &who, &tool, &arguments));
     match verdict {
         Some(Verdict::Deny) => Err(denied()),
         _ => Ok((who, tool)),
@@ -252,6 +253,7 @@ async fn carry_out(
     let verdict = judge_approved(who, &tool, begun);
     let call = call(who);
     let cx = surroundings(&call, reference::next(), InputAnswers::default());
+    let cx = cx.with_host_rights(is_on_host(engine, &tool, &arguments));
     let request = ToolRequest {
         tool,
         arguments,
@@ -382,6 +384,8 @@ mod tests {
     use serde_json::json;
     use tokio::sync::watch;
     use tokio::task::JoinHandle;
+
+    use gatewren_gate::policy::judge;
 
     use super::super::executor::*;
     use super::super::inbox::InboxLimits;

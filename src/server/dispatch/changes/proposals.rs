@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::dispatch::container_names::resolve_container;
 use crate::dispatch::engine::Engine;
+use crate::dispatch::host_rights::judge_call;
 use gatewren_gate::auth::Principal;
-use gatewren_gate::policy::{Verdict, judge, proposes};
+use gatewren_gate::policy::{Verdict, proposes};
 use gatewren_wire::registry::{ProposableTool, ProposedCall, Tool, ToolError};
 
 /// The tools that an agent may propose to call.
@@ -54,7 +55,7 @@ pub(in crate::dispatch) fn resolve_call(
     Tool::translate(tool.alias(&name), &mut arguments)?;
     resolve_container(engine, who, tool, &mut arguments)?;
     tool.check_arguments(arguments.clone())?;
-    if let Verdict::Deny = judge(who, tool, &arguments) {
+    if let Verdict::Deny = judge_call(engine, who, tool, &arguments) {
         return Err(ToolError::new(format!(
             "The target of these arguments of {shown} was not found. Nothing was proposed."
         ))

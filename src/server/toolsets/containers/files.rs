@@ -117,7 +117,13 @@ async fn write(lxc: Arc<Lxc>, asked: Write, cx: Cx) -> Result<Written> {
     }
     let mode = asked.mode.map(|mode| mode.0);
     let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
-    let write = lxc.write_file(&asked.container, asked.path, &content, mode);
+    let write = lxc.write_file(
+        &asked.container,
+        asked.path,
+        &content,
+        mode,
+        cx.is_on_host(),
+    );
     write.await.map_err(failed)?;
     Ok(Written {
         size_bytes: content.len(),

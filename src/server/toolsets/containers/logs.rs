@@ -10,7 +10,7 @@ use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
     BackendError, BootName, ContainerRef, ErrorKind, Journal, LogCursor, LogFile, LogOrder,
-    LogPart, LogQuery, LogSearch, LogSource, Lxc,
+    LogPart, LogQuery, LogSearch, LogSource, Lxc, RuntimeKind,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -31,9 +31,9 @@ pub fn tools(lxc: Arc<Lxc>, journal: Arc<Journal>) -> Toolset<ContainerLogs> {
         .startos("package.logs", &[("id", "container"), ("limit", "lines")])
 }
 
-/// Show the last lines of a container's log: its journal if it runs and has one, else its console, else LXC's log. Pass
-/// an answer's `cursor` or `next_offset` to get only newer lines, or its `start_cursor` and `before: true` for older
-/// ones. `logs_query` searches the journal.
+/// Show the last lines of a container's log: what it printed (Docker, Podman); with LXC its journal if it runs and has
+/// one, else its console, else LXC's log. Pass an answer's `cursor` or `next_offset` to get only newer lines, or its
+/// `start_cursor` and `before: true` for older ones. `logs_query` searches the journal.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Logs {
@@ -44,9 +44,9 @@ struct Logs {
     /// The number of lines, at most 1000.
     #[serde(default)]
     lines: BoundedNumber<1, 1000, 100>,
-    /// Journal only: return lines after this cursor of an earlier answer.
+    /// Journal and output only: return lines after this cursor of an earlier answer.
     cursor: Option<LogCursor>,
-    /// Journal only: return lines before the cursor, not after it.
+    /// Journal and output only: return lines before the cursor, not after it.
     #[serde(default)]
     before: bool,
     /// Journal only: the boot, as in `logs_query`.
@@ -58,9 +58,11 @@ struct Logs {
 async fn logs(on: Arc<ContainerLogs>, asked: Logs, cx: Cx) -> Result<LogPart> {
     // Only a journal has cursors and boots: another log could not honour them.
     let of_journal = asked.cursor.is_some() || asked.boot.is_some();
-    let named = asked
-        .source
-        .or_else(|| of_journal.then_some(LogSource::Journal));
+    let default = match asked.container.runtime() {
+        RuntimeKind::Lxc => of_journal.then_some(LogSource::Journal),
+        RuntimeKind::Docker | RuntimeKind::Podman => Some(LogSource::Output),
+    };
+    let named = asked.source.or(default);
     if let Some(source) = named {
         return log(&on, &asked, source, &cx).await.map_err(failed);
     }
@@ -90,9 +92,26 @@ async fn log(
         LogSource::Journal => return journal(&on.journal, asked, cx).await,
         LogSource::Console => LogFile::Console,
         LogSource::Lxc => LogFile::Lxc,
+        LogSource::Output => return printed(on, asked, cx).await,
     };
     let lxc = on.lxc.view_for(&cx.caller().reach, cx.reference());
     lxc.log_file(&asked.container, log, asked.lines.get(), asked.offset)
+        .await
+}
+
+/// Reads what a container of Docker or Podman printed.
+async fn printed(
+    on: &ContainerLogs,
+    asked: &Logs,
+    cx: &Cx,
+) -> std::result::Result<LogPart, BackendError> {
+    let lxc = on.lxc.view_for(&cx.caller().reach, cx.reference());
+    let cursor = asked.cursor.clone();
+    let (after, before) = match asked.before {
+        true => (None, cursor),
+        false => (cursor, None),
+    };
+    lxc.printed(&asked.container, asked.lines.get(), after, before)
         .await
 }
 
