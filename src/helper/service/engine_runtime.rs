@@ -4,6 +4,7 @@ use gatewren_base::config::RuntimeKind;
 use gatewren_wire::operations::{ContainerAction, ContainerRef, OperationEnd, OperationRefusal};
 
 use super::engine_facts::engine_facts;
+use super::engine_limits;
 use super::engine_log::{self, WantedLines};
 use super::runtime::{ContainerRuntime, info_lines};
 use crate::context::containers::CommandEntry;
@@ -101,6 +102,20 @@ impl ContainerRuntime for EngineRuntime {
             ContainerAction::Unfreeze {} => {
                 self.change(context, container, async |api, id| api.unpause(id).await)
                     .await
+            }
+            ContainerAction::Autostart { on } => {
+                let limits = engine_limits::autostart(*on);
+                self.change(context, container, async |api, id| {
+                    api.update(id, limits).await.map(|_| EngineChange::Done)
+                })
+                .await
+            }
+            ContainerAction::Configure { changes } => {
+                let limits = engine_limits::limits(changes)?;
+                self.change(context, container, async |api, id| {
+                    api.update(id, limits).await.map(|_| EngineChange::Done)
+                })
+                .await
             }
             ContainerAction::ListFiles { .. } | ContainerAction::ReadFile { .. } => {
                 files::act(context, container, action).await

@@ -6,8 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::helper_client::{
-    ContainerAction, ContainerRef, DefinitionChanges, Operation, SnapshotFacts, SnapshotName,
+    ContainerAction, ContainerRef, DefinitionChanges, EngineFacts, Operation, SnapshotFacts,
+    SnapshotName,
 };
+use gatewren_base::config::RuntimeKind;
 use gatewren_base::sys::neutralise;
 
 use super::super::error::{BackendError, ErrorKind};
@@ -51,6 +53,9 @@ pub struct ContainerDefinition {
     /// The container's settings.
     #[serde(flatten)]
     pub config: ContainerConfig,
+    /// What Docker or Podman says about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineFacts>,
 }
 
 impl LxcView {
@@ -77,8 +82,12 @@ impl LxcView {
         &self,
         container: &ContainerRef,
     ) -> Result<ContainerDefinition, BackendError> {
+        if container.runtime() != RuntimeKind::Lxc {
+            return self.engine_definition(container).await;
+        }
         let config = self.config(container).await?;
         Ok(ContainerDefinition {
+            engine: None,
             container: container.clone(),
             hostname: config.hostname.clone(),
             autostart: config.autostart,
@@ -87,7 +96,29 @@ impl LxcView {
         })
     }
 
-    /// Changes its definition; the changes take effect at its next start.
+    /// Returns the settings of a container of an engine, which has no definition of LXC.
+    async fn engine_definition(
+        &self,
+        container: &ContainerRef,
+    ) -> Result<ContainerDefinition, BackendError> {
+        let details = self.info(container).await?;
+        let limits = self.vitals(container).await.map(|vitals| vitals.usage);
+        let limits = limits.unwrap_or_default();
+        Ok(ContainerDefinition {
+            container: container.clone(),
+            hostname: None,
+            autostart: details.autostart,
+            unprivileged: details.unprivileged,
+            config: ContainerConfig {
+                memory_limit_bytes: limits.memory_limit_bytes,
+                cpu_limit_percent: limits.cpu_limit_percent,
+                ..ContainerConfig::default()
+            },
+            engine: details.engine,
+        })
+    }
+
+    /// Changes its definition; the changes take effect at its next start, with Docker and Podman at once.
     pub async fn configure(
         &self,
         name: &ContainerRef,
