@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::client::EngineClient;
 use super::container_id::{EngineContainerId, ImageId, SafeReference};
-use super::endpoint::{Endpoint, GracePeriod, MAX_GRACE_S};
+use super::endpoint::{EngineEndpoint, GracePeriod, MAX_GRACE_S};
 use super::error::EngineError;
 use super::events::EngineEvents;
 use super::exchange::Rejection;
@@ -57,14 +57,14 @@ impl EngineApi {
 
     /// Lists all containers, also those that do not run; at most 10,000.
     pub async fn list(&self) -> Result<Vec<ListedContainer>, EngineError> {
-        into_list(self.kind(), self.get(Endpoint::List).await?)
+        into_list(self.kind(), self.get(EngineEndpoint::List).await?)
     }
 
     /// Returns the facts about the container of a name or full id.
     ///
     /// The engines also find a container by a prefix of its id; such an answer is [`EngineError::NotFound`] here.
     pub async fn inspect(&self, reference: &str) -> Result<InspectedContainer, EngineError> {
-        let endpoint = Endpoint::Inspect(SafeReference::parse(reference)?);
+        let endpoint = EngineEndpoint::Inspect(SafeReference::parse(reference)?);
         let answer: AnsweredContainer = self.get(endpoint).await?;
         let container = InspectedContainer::try_from(answer)?;
         if container.name == reference || container.id.as_str() == reference {
@@ -78,7 +78,7 @@ impl EngineApi {
 
     /// Starts a container.
     pub async fn start(&self, id: &EngineContainerId) -> Result<EngineChange, EngineError> {
-        self.change(Endpoint::Start(id)).await
+        self.change(EngineEndpoint::Start(id)).await
     }
 
     /// Stops a container. After `grace_s` seconds, at most 3,600, the engine kills its processes.
@@ -87,7 +87,7 @@ impl EngineApi {
         id: &EngineContainerId,
         grace_s: u32,
     ) -> Result<EngineChange, EngineError> {
-        self.change(Endpoint::Stop(id, grace_period(grace_s)?))
+        self.change(EngineEndpoint::Stop(id, grace_period(grace_s)?))
             .await
     }
 
@@ -97,18 +97,18 @@ impl EngineApi {
         id: &EngineContainerId,
         grace_s: u32,
     ) -> Result<EngineChange, EngineError> {
-        self.change(Endpoint::Restart(id, grace_period(grace_s)?))
+        self.change(EngineEndpoint::Restart(id, grace_period(grace_s)?))
             .await
     }
 
     /// Freezes a container's processes.
     pub async fn pause(&self, id: &EngineContainerId) -> Result<EngineChange, EngineError> {
-        self.change(Endpoint::Pause(id)).await
+        self.change(EngineEndpoint::Pause(id)).await
     }
 
     /// Lets a container's processes run again.
     pub async fn unpause(&self, id: &EngineContainerId) -> Result<EngineChange, EngineError> {
-        self.change(Endpoint::Unpause(id)).await
+        self.change(EngineEndpoint::Unpause(id)).await
     }
 
     /// Changes a container's limits; returns the engine's warnings. Podman before version 5 does not have it.
@@ -118,7 +118,7 @@ impl EngineApi {
         limits: EngineLimits,
     ) -> Result<Vec<String>, EngineError> {
         let body = limits.to_json()?;
-        let answer: AnsweredUpdate = self.client.ask(&Endpoint::Update(id), body).await?;
+        let answer: AnsweredUpdate = self.client.ask(&EngineEndpoint::Update(id), body).await?;
         Ok(answer.into_warnings())
     }
 
@@ -134,19 +134,19 @@ impl EngineApi {
 
     /// Returns the facts about an image.
     pub async fn image(&self, id: &ImageId) -> Result<ImageFacts, EngineError> {
-        let answer: AnsweredImage = self.get(Endpoint::Image(id)).await?;
+        let answer: AnsweredImage = self.get(EngineEndpoint::Image(id)).await?;
         ImageFacts::try_from(answer)
     }
 
     /// Returns facts about the engine.
     pub async fn info(&self) -> Result<EngineInfo, EngineError> {
-        let answer: AnsweredInfo = self.get(Endpoint::Info).await?;
+        let answer: AnsweredInfo = self.get(EngineEndpoint::Info).await?;
         Ok(answer.into())
     }
 
     /// Returns the versions of the engine.
     pub async fn version(&self) -> Result<EngineVersion, EngineError> {
-        let answer: AnsweredVersion = self.get(Endpoint::Version).await?;
+        let answer: AnsweredVersion = self.get(EngineEndpoint::Version).await?;
         Ok(answer.into())
     }
 
@@ -155,11 +155,14 @@ impl EngineApi {
         EngineEvents::open(self.client.clone()).await
     }
 
-    async fn get<T: DeserializeOwned>(&self, endpoint: Endpoint<'_>) -> Result<T, EngineError> {
+    async fn get<T: DeserializeOwned>(
+        &self,
+        endpoint: EngineEndpoint<'_>,
+    ) -> Result<T, EngineError> {
         self.client.ask(&endpoint, String::new()).await
     }
 
-    async fn change(&self, endpoint: Endpoint<'_>) -> Result<EngineChange, EngineError> {
+    async fn change(&self, endpoint: EngineEndpoint<'_>) -> Result<EngineChange, EngineError> {
         let answer = self.client.try_open(&endpoint, String::new());
         match self.client.within_time(&endpoint, answer).await? {
             Ok(response) if response.is_unchanged() => Ok(EngineChange::Unchanged),
@@ -171,10 +174,10 @@ impl EngineApi {
 }
 
 /// Whether a container is paused or not paused already. The engines answer 304 only for starting and stopping.
-fn is_already_so(endpoint: &Endpoint<'_>, rejection: &Rejection) -> bool {
+fn is_already_so(endpoint: &EngineEndpoint<'_>, rejection: &Rejection) -> bool {
     match endpoint {
-        Endpoint::Pause(_) => rejection.mentions("is already paused"),
-        Endpoint::Unpause(_) => rejection.mentions("is not paused"),
+        EngineEndpoint::Pause(_) => rejection.mentions("is already paused"),
+        EngineEndpoint::Unpause(_) => rejection.mentions("is not paused"),
         _ => false,
     }
 }

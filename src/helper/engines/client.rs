@@ -8,7 +8,7 @@ use hyper::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::endpoint::Endpoint;
+use super::endpoint::EngineEndpoint;
 use super::error::EngineError;
 use super::exchange::{EngineResponse, MAX_ANSWER_BYTES, Rejection, exchange};
 use super::kind::EngineKind;
@@ -40,7 +40,7 @@ impl EngineClient {
 
     /// Asks the engine for its version, and returns the version to use.
     pub(super) async fn negotiate(&self) -> Result<ApiVersion, EngineError> {
-        let ping = self.within_time(&Endpoint::Ping, self.ping());
+        let ping = self.within_time(&EngineEndpoint::Ping, self.ping());
         let version = ping.await?;
         *lock(&self.version) = Some(version);
         Ok(version)
@@ -54,7 +54,7 @@ impl EngineClient {
     /// Sends a request and reads the answer's JSON. Parts of the JSON that `T` does not have are not kept.
     pub(super) async fn ask<T: DeserializeOwned>(
         &self,
-        endpoint: &Endpoint<'_>,
+        endpoint: &EngineEndpoint<'_>,
         body: String,
     ) -> Result<T, EngineError> {
         let answer = async {
@@ -68,7 +68,7 @@ impl EngineClient {
     /// Sends a request and waits for the head of the answer, which is a success.
     pub(super) async fn open(
         &self,
-        endpoint: &Endpoint<'_>,
+        endpoint: &EngineEndpoint<'_>,
         body: String,
     ) -> Result<EngineResponse, EngineError> {
         match self.try_open(endpoint, body).await? {
@@ -80,7 +80,7 @@ impl EngineClient {
     /// Like [`Self::open`], and returns an error of the engine as it is.
     pub(super) async fn try_open(
         &self,
-        endpoint: &Endpoint<'_>,
+        endpoint: &EngineEndpoint<'_>,
         body: String,
     ) -> Result<Result<EngineResponse, Rejection>, EngineError> {
         let known = *lock(&self.version);
@@ -105,7 +105,7 @@ impl EngineClient {
     /// Limits the time of a request. After an engine that did not answer, the version is negotiated again.
     pub(super) async fn within_time<T>(
         &self,
-        endpoint: &Endpoint<'_>,
+        endpoint: &EngineEndpoint<'_>,
         request: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<T, EngineError> {
         let limit = endpoint.timeout();
@@ -137,7 +137,7 @@ impl EngineClient {
 
     async fn ping(&self) -> Result<ApiVersion, EngineError> {
         let kind = self.kind;
-        let answer = self.send(ApiVersion::OLDEST, &Endpoint::Ping, String::new());
+        let answer = self.send(ApiVersion::OLDEST, &EngineEndpoint::Ping, String::new());
         let response = answer.await?.map_err(Rejection::into_error)?;
         let is_podman = response.header("libpod-api-version").is_some();
         if is_podman != (kind == EngineKind::Podman) {
@@ -158,7 +158,7 @@ impl EngineClient {
     async fn send(
         &self,
         version: ApiVersion,
-        endpoint: &Endpoint<'_>,
+        endpoint: &EngineEndpoint<'_>,
         body: String,
     ) -> Result<Result<EngineResponse, Rejection>, EngineError> {
         let mut request = Request::builder()

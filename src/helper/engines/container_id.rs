@@ -9,7 +9,7 @@ use gatewren_base::sys::{sanitize, shorten};
 const MAX_NAME_BYTES: usize = 255;
 /// The length of a full id.
 const ID_DIGITS: usize = 64;
-/// The digits of an id that stand for a container without a name, as the engines' own clients show them.
+/// The number of digits of a short id, which the engines' own clients show.
 const SHORT_ID_DIGITS: usize = 12;
 
 /// The full id of a container: 64 of `0-9a-f`.
@@ -97,8 +97,8 @@ pub(super) fn answered_id(text: Option<&str>) -> Result<EngineContainerId, Engin
 }
 
 /// Returns a container's own name among those in an answer, which begin with `/`. Other names are those by which
-/// linked containers know it, such as `/web/db`. A container that is being removed has no name; its short id stands
-/// for it.
+/// linked containers know it, such as `/web/db`. A container that is being removed has no name; its short id is
+/// used then.
 pub(super) fn own_name<'t>(
     names: impl IntoIterator<Item = &'t str>,
     id: &EngineContainerId,

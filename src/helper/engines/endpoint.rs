@@ -15,7 +15,7 @@ pub const MAX_GRACE_S: u32 = 3600;
 
 /// One request.
 #[derive(Clone, Copy)]
-pub(super) enum Endpoint<'a> {
+pub(super) enum EngineEndpoint<'a> {
     /// Whether the engine answers, and its version of the API. The path has no version.
     Ping,
     /// The versions of the engine.
@@ -50,7 +50,7 @@ pub(super) enum Endpoint<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GracePeriod(pub(super) u32);
 
-impl Endpoint<'_> {
+impl EngineEndpoint<'_> {
     /// The method of the request.
     pub(super) fn method(&self) -> Method {
         match self {

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, Visitor};
 
 use super::client::EngineClient;
 use super::container_id::{EngineContainerId, is_name};
-use super::endpoint::Endpoint;
+use super::endpoint::EngineEndpoint;
 use super::error::EngineError;
 use super::exchange::EngineResponse;
 
@@ -122,8 +122,8 @@ impl<'de> Deserialize<'de> for EventAction {
 
 impl EngineEvents {
     pub(super) async fn open(client: EngineClient) -> Result<Self, EngineError> {
-        let opened = client.open(&Endpoint::Events, String::new());
-        let response = client.within_time(&Endpoint::Events, opened).await?;
+        let opened = client.open(&EngineEndpoint::Events, String::new());
+        let response = client.within_time(&EngineEndpoint::Events, opened).await?;
         Ok(Self {
             client,
             response,

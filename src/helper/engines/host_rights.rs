@@ -191,7 +191,7 @@ fn right_of_mount(mount: &EngineMount) -> Option<HostRight> {
 
 fn right_of_device(device: &Path) -> Option<HostRight> {
     let Ok(below) = device.strip_prefix("/dev") else {
-        // Docker accepts a device file anywhere; its name says nothing then.
+        // Docker accepts a device file anywhere; then its name does not show what it is.
         return Some(HostRight::Disk(device.to_owned()));
     };
     let name = below.to_str().unwrap_or_default();

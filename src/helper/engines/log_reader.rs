@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::client::EngineClient;
 use super::container_id::EngineContainerId;
-use super::endpoint::Endpoint;
+use super::endpoint::EngineEndpoint;
 use super::error::EngineError;
 use super::kind::EngineKind;
 use super::log_lines::{LogLines, RawLogLine};
@@ -91,7 +91,7 @@ async fn read_once(
     request: &EngineLogRequest,
     query: LogQueryString,
 ) -> Result<LogCollector, EngineError> {
-    let endpoint = Endpoint::Logs(id, query);
+    let endpoint = EngineEndpoint::Logs(id, query);
     let mut collector = LogCollector::new(client.kind(), request)?;
     let answer = async {
         let mut response = client.open(&endpoint, String::new()).await?;

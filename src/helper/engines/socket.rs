@@ -1,4 +1,4 @@
-//! Connects to an engine's socket, after checking that root alone controls it.
+//! Connects to an engine's socket, after checking that only root controls it.
 //!
 //! A program that could put its own socket there would get requests as if it were the engine, and the helper would
 //! act as root on its answers.
