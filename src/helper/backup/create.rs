@@ -153,14 +153,12 @@ async fn freeze_container(
         return Ok(None);
     };
     let freezing = timeout(FREEZE_TIME, wait_until_frozen(running));
-    match context.relay.wait(freezing).await {
-        Ok(Ok(())) => Ok(Some(guard)),
-        Ok(Err(_)) => {
-            let message = "the container could not be frozen in 10 s; back it up while it runs (freeze: false)";
-            Err(OperationRefusal::failed(message).into())
-        }
-        Err(why) => Err(StepError::Killed(why)),
+    if context.relay.wait(freezing).await?.is_ok() {
+        return Ok(Some(guard));
     }
+    let message =
+        "the container could not be frozen in 10 s; back it up while it runs (freeze: false)";
+    Err(OperationRefusal::failed(message).into())
 }
 
 /// Freezes the container if it runs and the caller asked for it, and records its state in the manifest.
@@ -269,8 +267,8 @@ async fn container_source<'a>(
         );
         return Err(OperationRefusal::failed(message).into());
     }
-    let standing = context.relay.wait(helper.containers.ask(name)).await;
-    let running = standing.map_err(StepError::Killed)??.running;
+    let state = context.relay.wait(helper.containers.ask(name)).await??;
+    let running = state.running;
     let directory = helper.containers.definitions().directory(name);
     let mode = fs::metadata(&directory).map(|facts| facts.mode() & 0o7777);
     Ok(BackupSource {

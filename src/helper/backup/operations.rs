@@ -20,7 +20,7 @@ use super::{added_targets, create, mounts, restic_create, restic_store, restore,
 use crate::context::operation_context::OperationContext;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
-use crate::processes::step_error::{StepError, operation_end};
+use crate::processes::step_error::{StepError, operation_end, step_end};
 
 /// The most backups in a list.
 const MOST: usize = 1000;
@@ -36,7 +36,7 @@ pub async fn perform(
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
     match action {
-        BackupAction::Targets {} => targets::list(context).await,
+        BackupAction::Targets {} => step_end(targets::list(context).await),
         BackupAction::AddTarget { target, root } => {
             added_targets::add(helper, target, root.as_deref()).await
         }
@@ -154,8 +154,7 @@ async fn list_target(
     }
     let (at, target) = (target.clone(), target.clone());
     let listed = targets::run_in_time(&target.name, move || at.directory());
-    let path = context.relay.wait(listed).await;
-    let path = path.map_err(StepError::Killed)??;
+    let path = context.relay.wait(listed).await??;
     let read = move || Ok(read_manifests(&target, find_backups(&path)?));
     context.run_blocking(read).await
 }

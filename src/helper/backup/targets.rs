@@ -23,6 +23,7 @@ use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
 use crate::processes::staging_dir::{PREFIX, remove};
+use crate::processes::step_error::StepError;
 
 /// The file of added targets in the helper's state directory: each name with the directory that it is below.
 pub(super) const ADDED: &str = "backup-targets.json";
@@ -317,7 +318,7 @@ pub fn no_state() -> OperationRefusal {
 }
 
 /// Prints all targets.
-pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, StepError> {
     require_root()?;
     let tasks = all(context.helper)
         .into_iter()
@@ -326,14 +327,11 @@ pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, Op
     let tasks: Vec<_> = tasks.collect();
     let mut targets: Vec<BackupTarget> = Vec::new();
     for check in tasks {
-        match context.relay.wait(check).await {
-            Ok(target) => targets.extend(target),
-            Err(why) => return Ok(OperationEnd::Killed { why }),
-        }
+        targets.extend(context.relay.wait(check).await?);
     }
     // Plain numbers and strings always serialize.
-    print(context.relay, move || {
+    let printed = print(context.relay, move || {
         Ok(serde_json::to_vec(&targets).unwrap_or_default())
-    })
-    .await
+    });
+    Ok(printed.await?)
 }

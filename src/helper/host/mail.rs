@@ -16,7 +16,7 @@ use gatewren_wire::operations::{
 
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::processes::step_error::{ProgramStep, StepError, operation_end};
+use crate::processes::step_error::{ProgramStep, operation_end};
 
 /// How long sendmail may take. After that it is killed with all that it started.
 const TIME: Duration = Duration::from_mins(1);
@@ -82,7 +82,6 @@ pub async fn send(
             let message = format!("sendmail rejected the mail (exit code {code}): {why}");
             Err(OperationRefusal::failed(message))
         }
-        Err(StepError::Refused(refusal)) => Err(refusal),
         Err(error) => operation_end(Err(error)),
     }
 }

@@ -230,7 +230,7 @@ async fn run(
     tool: HostTool,
 ) -> Result<(i32, String), StepError> {
     let work = tokio::spawn(run_to_end(tool, Arc::clone(&context.helper.orphans)));
-    let ended = context.relay.wait(work).await.map_err(StepError::Killed)?;
+    let ended = context.relay.wait(work).await?;
     let (exit, report) =
         ended.map_err(|e| refuse_step(format!("the operation was aborted: {e}")))??;
     match exit {

@@ -16,6 +16,7 @@ use crate::context::operation_context::OperationContext;
 use crate::context::tools;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
+use crate::processes::step_error::step_end;
 
 /// systemd's services on the system bus: service, object and interface.
 const HOSTNAMED: [&str; 3] = of("org.freedesktop.hostname1", "/org/freedesktop/hostname1");
@@ -69,7 +70,7 @@ pub async fn perform(
             to_its_end(move || govern(Path::new(PROCESSORS), &governor)).await?;
             Ok(OperationEnd::SUCCESS)
         }
-        HostSetting::Zram { on } => zram::switch(context, *on).await,
+        HostSetting::Zram { on } => step_end(zram::switch(context, *on).await),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::context::operation_context::OperationContext;
 use crate::context::tools;
 use crate::lxc::jailed::{ContainerView, JailedTool};
 use crate::processes::commands::{require_root, run_in_container, run_on_host};
+use crate::processes::step_error::{StepError, step_end};
 
 /// The script of the steps.
 const STEPS: &str = include_str!("updates.sh");
@@ -63,7 +64,10 @@ pub async fn perform(
         Operation::UpdateCheck { container: None } => check(context).await,
         Operation::UpdateCheck {
             container: Some(name),
-        } => run_on_files(context, name, &PACKAGES, vec!["check".to_owned()]).await,
+        } => {
+            let words = vec!["check".to_owned()];
+            step_end(run_on_files(context, name, &PACKAGES, words).await)
+        }
         Operation::UpdateRefresh { container: None } => {
             run_step(context, None, vec!["refresh".to_owned()]).await
         }
@@ -74,7 +78,7 @@ pub async fn perform(
             let which = (*file > 0).then(|| file.to_string());
             let words = vec!["history".to_owned(), which.unwrap_or_default()];
             match container {
-                Some(name) => run_on_files(context, name, &HISTORY, words).await,
+                Some(name) => step_end(run_on_files(context, name, &HISTORY, words).await),
                 None => run_step(context, None, words).await,
             }
         }
@@ -103,28 +107,22 @@ async fn run_on_files(
     name: &ContainerRef,
     view: &ContainerView,
     words: Vec<String>,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     require_root()?;
     let shell = ["-c", STEPS, STEPS].map(str::to_owned);
     let tool = tools::HostTool {
         name: "sh",
         args: shell.into_iter().chain(words).collect(),
     };
-    let running = match context
-        .relay
-        .wait(context.helper.containers.alive(name))
-        .await
-    {
-        Ok(running) => running?,
-        Err(why) => return Ok(OperationEnd::Killed { why }),
-    };
+    let alive = context.helper.containers.alive(name);
+    let running = context.relay.wait(alive).await??;
     let jailed = JailedTool {
         tool: &tool,
         view,
         container: name,
         running: &running,
     };
-    jailed.run(context).await
+    Ok(jailed.run(context).await?)
 }
 
 /// Prints a simulated upgrade. The options override apt settings of the owner, such as a quieter output or other

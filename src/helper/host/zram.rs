@@ -15,6 +15,7 @@ use crate::context::operation_context::OperationContext;
 use crate::context::tools;
 use crate::processes::answers::to_its_end;
 use crate::processes::commands::require_root;
+use crate::processes::step_error::StepError;
 
 /// The kernel's control files for creating and removing devices (its Documentation/admin-guide/blockdev/zram.rst).
 const CONTROL: &str = "/sys/class/zram-control";
@@ -51,12 +52,9 @@ struct Device {
 pub async fn switch(
     context: &mut OperationContext<'_>,
     on: bool,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     require_root()?;
-    let _turn = match context.relay.wait(TURN.lock()).await {
-        Ok(turn) => turn,
-        Err(why) => return Ok(OperationEnd::Killed { why }),
-    };
+    let _turn = context.relay.wait(TURN.lock()).await?;
     if on && !Path::new(CONTROL).exists() {
         let loaded = run(context, "modprobe", &["zram", "num_devices=0"]).await?;
         if loaded != OperationEnd::SUCCESS {
@@ -72,7 +70,7 @@ pub async fn switch(
         end(context, &devices).await
     };
     context.relay.set_steadfast(false);
-    switched
+    Ok(switched?)
 }
 
 async fn begin(

@@ -23,6 +23,7 @@ use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::context::tools::{HostTool, run_to_end};
 use crate::processes::commands::require_root;
+use crate::processes::step_error::operation_end;
 
 /// The directory of settings.
 const ETC: &str = "/etc";
@@ -62,17 +63,11 @@ pub async fn set(
     })?;
     let (helper, servers) = (Arc::clone(helper), servers.all().to_vec());
     // In its own task: a change that has begun is checked to the end, even if the caller disconnects.
-    let done = tokio::spawn(async move {
+    let done = context.run_change(async move {
         let _turn = turn;
         change(&helper, owner, servers).await
     });
-    match context.relay.wait(done).await {
-        Ok(Ok(changed)) => changed.map(|()| OperationEnd::SUCCESS),
-        Ok(Err(cause)) => Err(OperationRefusal::failed(format!(
-            "the operation was aborted: {cause}"
-        ))),
-        Err(why) => Ok(OperationEnd::Killed { why }),
-    }
+    operation_end(done.await)
 }
 
 async fn change(

@@ -20,6 +20,7 @@ use crate::context::programs::find;
 use crate::processes::answers::line;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
+use crate::processes::step_error::{StepError, operation_end, step_end};
 
 /// How long joining a network may take.
 const JOIN: NmcliTimeout = NmcliTimeout(30);
@@ -45,17 +46,7 @@ pub async fn perform(
     require_root()?;
     find("nmcli")?;
     if action.facts().is_read_only {
-        let looked = match action {
-            WifiAction::Scan {} => context.relay.wait(scan(helper)).await,
-            _ => context.relay.wait(status(helper)).await,
-        };
-        return match looked {
-            Ok(result) => {
-                let bytes = result?;
-                print(context.relay, move || Ok(bytes)).await
-            }
-            Err(why) => Ok(OperationEnd::Killed { why }),
-        };
+        return step_end(read(context, action).await);
     }
     let turn = TURN.try_lock().map_err(|_| {
         let message = "another call is changing the wireless network; try again later";
@@ -63,17 +54,23 @@ pub async fn perform(
     })?;
     let (helper, action) = (Arc::clone(helper), action.clone());
     // In its own task: the change is expected to cut off the caller, and must still complete.
-    let done = tokio::spawn(async move {
+    let done = context.run_change(async move {
         let _turn = turn;
         change(&helper, &action).await
     });
-    match context.relay.wait(done).await {
-        Ok(Ok(changed)) => changed.map(|()| OperationEnd::SUCCESS),
-        Ok(Err(cause)) => Err(OperationRefusal::failed(format!(
-            "the operation was aborted: {cause}"
-        ))),
-        Err(why) => Ok(OperationEnd::Killed { why }),
-    }
+    operation_end(done.await)
+}
+
+async fn read(
+    context: &mut OperationContext<'_>,
+    action: &WifiAction,
+) -> Result<OperationEnd, StepError> {
+    let helper = context.helper;
+    let bytes = match action {
+        WifiAction::Scan {} => context.relay.wait(scan(helper)).await??,
+        _ => context.relay.wait(status(helper)).await??,
+    };
+    Ok(print(context.relay, move || Ok(bytes)).await?)
 }
 
 async fn change(helper: &HelperContext, action: &WifiAction) -> Result<(), OperationRefusal> {

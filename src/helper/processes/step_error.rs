@@ -30,10 +30,21 @@ impl From<OperationRefusal> for StepError {
     }
 }
 
+impl From<KillReason> for StepError {
+    fn from(why: KillReason) -> Self {
+        Self::Killed(why)
+    }
+}
+
 /// Converts the result of the last step to the operation's ending.
 pub fn operation_end(done: Result<(), StepError>) -> Result<OperationEnd, OperationRefusal> {
+    step_end(done.map(|()| OperationEnd::SUCCESS))
+}
+
+/// The same for a last step that has an ending of its own, such as a program's exit code.
+pub fn step_end(done: Result<OperationEnd, StepError>) -> Result<OperationEnd, OperationRefusal> {
     match done {
-        Ok(()) => Ok(OperationEnd::SUCCESS),
+        Ok(end) => Ok(end),
         Err(StepError::Killed(why)) => Ok(OperationEnd::Killed { why }),
         Err(StepError::Refused(refusal)) => Err(refusal),
     }
@@ -45,8 +56,21 @@ impl OperationContext<'_> {
         &mut self,
         step: impl FnOnce() -> Result<T, OperationRefusal> + Send + 'static,
     ) -> Result<T, StepError> {
-        let done = self.relay.wait(to_its_end(step)).await;
-        done.map_err(StepError::Killed)?.map_err(StepError::Refused)
+        Ok(self.relay.wait(to_its_end(step)).await??)
+    }
+
+    /// Runs a change in a task of its own, so that it completes even if the caller disconnects or the call must end.
+    pub async fn run_change(
+        &mut self,
+        change: impl Future<Output = Result<(), OperationRefusal>> + Send + 'static,
+    ) -> Result<(), StepError> {
+        match self.relay.wait(tokio::spawn(change)).await? {
+            Ok(changed) => Ok(changed?),
+            Err(cause) => {
+                let message = format!("the operation was aborted: {cause}");
+                Err(OperationRefusal::failed(message).into())
+            }
+        }
     }
 
     /// Runs a program and passes its stdout to `on_stdout`. All processes it starts end with the operation. Returns

@@ -22,6 +22,7 @@ use crate::context::operation_context::OperationContext;
 use crate::context::operation_slots::OperationSlot;
 use crate::context::output_relay::OutputRelay;
 use crate::context::stop::StopConditions;
+use crate::processes::step_error::step_end;
 
 /// The longest part of a reference that is logged.
 const REFERENCE_CHARS: usize = 80;
@@ -67,12 +68,12 @@ async fn answer(
     request: &HelperRequest,
 ) -> Result<OperationEnd, OperationRefusal> {
     match &request.operation {
-        Operation::JobStart { .. } => job_operations::start(context, request).await,
+        Operation::JobStart { .. } => step_end(job_operations::start(context, request).await),
         Operation::JobList { owner, job } => {
             job_operations::list(context, owner.as_deref(), job.as_ref()).await
         }
         Operation::JobWait { owner, job } => {
-            job_operations::wait(context, owner.as_deref(), job).await
+            step_end(job_operations::wait(context, owner.as_deref(), job).await)
         }
         Operation::JobOutput {
             owner,
@@ -81,12 +82,12 @@ async fn answer(
             bytes,
         } => job_operations::output(context, owner.as_deref(), job, *offset, *bytes).await,
         Operation::JobCancel { owner, job } => {
-            job_operations::cancel(context, owner.as_deref(), job).await
+            step_end(job_operations::cancel(context, owner.as_deref(), job).await)
         }
         Operation::JobForget { owner, job } => {
             job_operations::forget(context, owner.as_deref(), job)
         }
-        Operation::JobEnds {} => job_operations::report_ends(context).await,
+        Operation::JobEnds {} => step_end(job_operations::report_ends(context).await),
         operation => perform(context, operation).await,
     }
 }

@@ -22,6 +22,7 @@ use crate::context::output_relay::OutputRelay;
 use crate::context::stop::StopConditions;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
+use crate::processes::step_error::StepError;
 
 /// The most characters of a command in a job's description.
 const COMMAND_CHARS: usize = 200;
@@ -33,7 +34,7 @@ const PIECE_BYTES: u32 = 1 << 20;
 pub async fn start(
     context: &mut OperationContext<'_>,
     request: &HelperRequest,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     let Operation::JobStart {
         job,
@@ -43,23 +44,17 @@ pub async fn start(
         operation,
     } = &request.operation
     else {
-        return Err(OperationRefusal::failed("unsupported operation"));
+        return Err(OperationRefusal::failed("unsupported operation").into());
     };
     if !can_be_a_job(operation) {
-        return Err(OperationRefusal::bad_command("it cannot run as a job"));
+        return Err(OperationRefusal::bad_command("it cannot run as a job").into());
     }
     check(helper, operation)?;
     if let Operation::ContainerCommand { container, .. } = &**operation {
         require_root()?;
         // A container that cannot be entered is reported at once; no job starts.
-        match context
-            .relay
-            .wait(helper.containers.running(container))
-            .await
-        {
-            Ok(running) => drop(running?),
-            Err(why) => return Ok(OperationEnd::Killed { why }),
-        }
+        let running = helper.containers.running(container);
+        let _ = context.relay.wait(running).await??;
     }
     let job = Job {
         reference: request.reference.clone(),
@@ -210,18 +205,16 @@ pub async fn wait(
     context: &mut OperationContext<'_>,
     owner: Option<&str>,
     id: &JobId,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     let mut ended_jobs = helper.jobs.subscribe();
     loop {
         ended_jobs.mark_unchanged();
         let job = find(helper, owner, id)?;
         if job.ending.is_some() {
-            return print(context.relay, move || Ok(line(&job))).await;
+            return Ok(print(context.relay, move || Ok(line(&job))).await?);
         }
-        if let Err(why) = context.relay.wait(ended_jobs.changed()).await {
-            return Ok(OperationEnd::Killed { why });
-        }
+        let _ = context.relay.wait(ended_jobs.changed()).await?;
     }
 }
 
@@ -259,7 +252,7 @@ pub async fn cancel(
     context: &mut OperationContext<'_>,
     owner: Option<&str>,
     id: &JobId,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     let job = find(helper, owner, id)?;
     helper.jobs.cancel(&job.id);
@@ -279,9 +272,7 @@ pub fn forget(
 
 /// Prints each job that ended while its caller did not listen, and then each further one, until the caller
 /// disconnects.
-pub async fn report_ends(
-    context: &mut OperationContext<'_>,
-) -> Result<OperationEnd, OperationRefusal> {
+pub async fn report_ends(context: &mut OperationContext<'_>) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     let mut ended_jobs = helper.jobs.subscribe();
     let mut reported = BTreeSet::new();
@@ -293,9 +284,7 @@ pub async fn report_ends(
         for job in jobs {
             context.relay.write_stdout(line(&job)).await;
         }
-        if let Err(why) = context.relay.wait(ended_jobs.changed()).await {
-            return Ok(OperationEnd::Killed { why });
-        }
+        let _ = context.relay.wait(ended_jobs.changed()).await?;
     }
     let why = KillReason::Cancelled;
     Ok(OperationEnd::Killed { why })

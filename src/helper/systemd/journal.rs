@@ -14,6 +14,7 @@ use crate::context::operation_context::OperationContext;
 use crate::context::tools;
 use crate::lxc::jailed::{ContainerView, JailedTool};
 use crate::processes::commands::require_root;
+use crate::processes::step_error::{StepError, step_end};
 
 /// The program, for the journals of the host and of containers.
 const JOURNALCTL: &str = "journalctl";
@@ -50,7 +51,7 @@ pub async fn read(
         args,
     };
     if let Some(container) = container {
-        return of_container(context, container, &tool).await;
+        return step_end(of_container(context, container, &tool).await);
     }
     let policy = context.helper.policy.now();
     if policy.shows_all_containers() || !matches!(operation, Operation::HostLog { .. }) {
@@ -70,23 +71,17 @@ async fn of_container(
     context: &mut OperationContext<'_>,
     name: &ContainerRef,
     tool: &tools::HostTool,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     require_root()?;
-    let running = match context
-        .relay
-        .wait(context.helper.containers.alive(name))
-        .await
-    {
-        Ok(running) => running?,
-        Err(why) => return Ok(OperationEnd::Killed { why }),
-    };
+    let alive = context.helper.containers.alive(name);
+    let running = context.relay.wait(alive).await??;
     let jailed = JailedTool {
         tool,
         view: &JOURNALS,
         container: name,
         running: &running,
     };
-    jailed.run(context).await
+    Ok(jailed.run(context).await?)
 }
 
 fn list_of_boots() -> Vec<String> {
