@@ -138,58 +138,106 @@ pub trait ObjectVisitor<'de> {
     -> Result<Self::Value, A::Error>;
 }
 
-/// Reads an object at some depth. Any other value is validated as strictly, and becomes `None`.
-pub struct StrictObject<T>(pub StrictJson, pub T);
+/// What becomes of a value of each shape. Where only some shapes matter, all others become the same.
+pub trait ShapeVisitor<'de>: Sized {
+    /// The result.
+    type Value;
 
-impl<'de, T: ObjectVisitor<'de>> DeserializeSeed<'de> for StrictObject<T> {
-    type Value = Option<T::Value>;
+    /// Returns the result for null, a boolean or a number, and by default for a string.
+    fn other(self) -> Self::Value;
+
+    /// Reads a string.
+    fn text(self, text: &str) -> Self::Value {
+        let _ = text;
+        self.other()
+    }
+
+    /// Reads an array.
+    fn array<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error>;
+
+    /// Reads an object.
+    fn object<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error>;
+}
+
+/// A seed that reads a value by its shape.
+pub struct ByShape<T>(pub T);
+
+impl<'de, T: ShapeVisitor<'de>> DeserializeSeed<'de> for ByShape<T> {
+    type Value = T::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de, T: ObjectVisitor<'de>> Visitor<'de> for StrictObject<T> {
-    type Value = Option<T::Value>;
+impl<'de, T: ShapeVisitor<'de>> Visitor<'de> for ByShape<T> {
+    type Value = T::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
+        Ok(self.0.other())
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
+        Ok(self.0.other())
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
+        Ok(self.0.other())
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
+        Ok(self.0.other())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
+        Ok(self.0.other())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(self.0.text(text))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error> {
+        self.0.array(items)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error> {
+        self.0.object(entries)
+    }
+}
+
+/// Returns the seed that reads an object at some depth. Any other value is validated as strictly, and becomes `None`.
+pub fn strict_object<T>(depth: StrictJson, members: T) -> ByShape<StrictObject<T>> {
+    ByShape(StrictObject { depth, members })
+}
+
+/// The object and its depth, of [`strict_object`].
+pub struct StrictObject<T> {
+    depth: StrictJson,
+    members: T,
+}
+
+impl<'de, T: ObjectVisitor<'de>> ShapeVisitor<'de> for StrictObject<T> {
+    type Value = Option<T::Value>;
+
+    fn other(self) -> Self::Value {
+        None
+    }
+
+    fn array<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         while items
-            .next_element_seed(StrictObject(self.0.deeper()?, ValidateOnly))?
+            .next_element_seed(strict_object(self.depth.deeper()?, ValidateOnly))?
             .is_some()
         {}
         Ok(None)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error> {
-        self.1.read(entries, self.0).map(Some)
+    fn object<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error> {
+        self.members.read(entries, self.depth).map(Some)
     }
 }
 
@@ -206,7 +254,7 @@ impl<'de> ObjectVisitor<'de> for ValidateOnly {
         let mut first: [Cow<'de, str>; FIRST] = [const { Cow::Borrowed("") }; FIRST];
         let (mut seen, mut others) = (0, BTreeSet::new());
         while let Some(name) = entries.next_key_seed(NameHere)? {
-            entries.next_value_seed(StrictObject(here.deeper()?, Self))?;
+            entries.next_value_seed(strict_object(here.deeper()?, Self))?;
             let known = first.get(..seen).unwrap_or_default();
             if known.contains(&name) || others.contains(&name) {
                 return Err(duplicate_key(&name));

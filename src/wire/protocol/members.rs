@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use super::{
-    json::{StrictJson, StrictObject, ValidateOnly, duplicate_key},
+    json::{ByShape, ShapeVisitor, StrictJson, ValidateOnly, duplicate_key, strict_object},
     params::{Params, ReadParams},
 };
 
@@ -70,11 +70,18 @@ pub struct BodySeed {
 
 impl BodySeed {
     /// A whole body.
-    pub const BODY: Self = Self { within: false };
+    pub const BODY: ByShape<Self> = ByShape(Self { within: false });
 }
 
 /// Converts a string; any other value is validated and becomes `None`.
-struct OfText<T>(StrictJson, fn(&str) -> T);
+struct OfText<T> {
+    depth: StrictJson,
+    convert: fn(&str) -> T,
+}
+
+fn of_text<T>(depth: StrictJson, convert: fn(&str) -> T) -> ByShape<OfText<T>> {
+    ByShape(OfText { depth, convert })
+}
 
 /// A member's name.
 enum Name {
@@ -96,7 +103,7 @@ impl MessageMembers {
             let inside = outside.deeper()?;
             let place = match name {
                 Name::JsonRpc => {
-                    let is_2_0 = entries.next_value_seed(OfText(inside, |text| text == "2.0"))?;
+                    let is_2_0 = entries.next_value_seed(of_text(inside, |text| text == "2.0"))?;
                     if version.replace(is_2_0).is_some() {
                         return Err(duplicate_key("jsonrpc"));
                     }
@@ -104,19 +111,19 @@ impl MessageMembers {
                 }
                 Name::Id => ("id", &mut members.id),
                 Name::Method => {
-                    let method = entries.next_value_seed(OfText(inside, known_method))?;
+                    let method = entries.next_value_seed(of_text(inside, known_method))?;
                     members.method.put("method", method)?;
                     continue;
                 }
                 Name::Params => {
-                    let params = entries.next_value_seed(StrictObject(inside, ReadParams))?;
+                    let params = entries.next_value_seed(strict_object(inside, ReadParams))?;
                     members.params.put("params", params)?;
                     continue;
                 }
                 Name::Result => ("result", &mut members.result),
                 Name::Error => ("error", &mut members.error),
                 Name::Other(name) => {
-                    entries.next_value_seed(StrictObject(inside, ValidateOnly))?;
+                    entries.next_value_seed(strict_object(inside, ValidateOnly))?;
                     if others.contains(&name) {
                         return Err(duplicate_key(&name));
                     }
@@ -160,52 +167,20 @@ fn known_method(name: &str) -> MethodName {
 /// The most unknown members of a message, in addition to its six own; a message with more is rejected.
 const MOST_OTHERS: usize = 64;
 
-impl<'de> DeserializeSeed<'de> for BodySeed {
+impl<'de> ShapeVisitor<'de> for BodySeed {
     type Value = ParsedBody;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ParsedBody, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for BodySeed {
-    type Value = ParsedBody;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
+    fn other(self) -> ParsedBody {
+        ParsedBody::One(None)
     }
 
-    fn visit_unit<E>(self) -> Result<ParsedBody, E> {
-        Ok(ParsedBody::One(None))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<ParsedBody, E> {
-        Ok(ParsedBody::One(None))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<ParsedBody, E> {
-        Ok(ParsedBody::One(None))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<ParsedBody, E> {
-        Ok(ParsedBody::One(None))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<ParsedBody, E> {
-        Ok(ParsedBody::One(None))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<ParsedBody, E> {
-        Ok(ParsedBody::One(None))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ParsedBody, A::Error> {
+    fn array<A: SeqAccess<'de>>(self, mut items: A) -> Result<ParsedBody, A::Error> {
         if self.within {
             StrictJson::at_depth(1).visit_seq(items)?;
             return Ok(ParsedBody::One(None));
         }
         let mut several = Vec::new();
-        while let Some(item) = items.next_element_seed(Self { within: true })? {
+        while let Some(item) = items.next_element_seed(ByShape(Self { within: true }))? {
             several.push(match item {
                 ParsedBody::One(one) => one,
                 ParsedBody::Several(_) => None,
@@ -214,62 +189,32 @@ impl<'de> Visitor<'de> for BodySeed {
         Ok(ParsedBody::Several(several))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<ParsedBody, A::Error> {
+    fn object<A: MapAccess<'de>>(self, entries: A) -> Result<ParsedBody, A::Error> {
         let outside = StrictJson::at_depth(u8::from(self.within));
         let members = MessageMembers::read(entries, outside)?;
         Ok(ParsedBody::One(Some(members)))
     }
 }
 
-impl<'de, T> DeserializeSeed<'de> for OfText<T> {
+impl<'de, T> ShapeVisitor<'de> for OfText<T> {
     type Value = Option<T>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de, T> Visitor<'de> for OfText<T> {
-    type Value = Option<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
+    fn other(self) -> Self::Value {
+        None
     }
 
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
+    fn text(self, text: &str) -> Self::Value {
+        Some((self.convert)(text))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
+    fn array<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error> {
+        let validated = strict_object(self.depth, ValidateOnly).visit_seq(items);
+        validated.map(|_| None)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(self.1(text)))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error> {
-        StrictObject(self.0, ValidateOnly)
-            .visit_seq(items)
-            .map(|_| None)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error> {
-        StrictObject(self.0, ValidateOnly)
-            .visit_map(entries)
-            .map(|_| None)
+    fn object<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error> {
+        let validated = strict_object(self.depth, ValidateOnly).visit_map(entries);
+        validated.map(|_| None)
     }
 }
 

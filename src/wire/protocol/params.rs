@@ -8,7 +8,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::json::{ObjectVisitor, StrictJson, StrictObject, ValidateOnly, duplicate_key};
+use super::json::{ObjectVisitor, StrictJson, ValidateOnly, duplicate_key, strict_object};
 use super::key;
 
 /// The most members, here and in `_meta`; no method of MCP takes a quarter as many. An object with more is
@@ -178,7 +178,7 @@ impl<'de> ObjectVisitor<'de> for ReadParams {
                 members.add(name, entries.next_value_seed(inside)?)?;
                 continue;
             }
-            let read = entries.next_value_seed(StrictObject(inside, ReadMeta))?;
+            let read = entries.next_value_seed(strict_object(inside, ReadMeta))?;
             if meta.replace(read).is_some() {
                 return Err(duplicate_key(&name));
             }
@@ -207,7 +207,7 @@ impl<'de> ObjectVisitor<'de> for ReadMeta {
                 entries.next_value_seed(inside)?
             } else {
                 unread = true;
-                entries.next_value_seed(StrictObject(inside, ValidateOnly))?;
+                entries.next_value_seed(strict_object(inside, ValidateOnly))?;
                 Value::Null
             };
             all.add(key, value)?;
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Option<Params>, String> {
-        let object = StrictObject(StrictJson::at_depth(1), ReadParams);
+        let object = strict_object(StrictJson::at_depth(1), ReadParams);
         parse_as(text.as_bytes(), object).map_err(|e| e.to_string())
     }
 
