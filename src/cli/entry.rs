@@ -14,6 +14,9 @@ use super::{
     job, manual, mdns, metrics, notify, owner, pair, state, status, top, try_out,
 };
 
+/// The help of `--json` for commands that also print lists.
+const JSON_OR_LINES: &str = "Print JSON: one object, or one a line where there may be many";
+
 /// The gateway between AI clients and a home server.
 #[derive(Debug, Parser)]
 #[command(name = "gatewren", version)]
@@ -42,6 +45,7 @@ enum Commands {
     #[cfg(feature = "everything")]
     Everything(everything::EverythingArgs),
     /// Create, list, change and revoke AI agents and their tokens.
+    #[command(after_help = agent::EXAMPLES)]
     Agent(agent::AgentArgs),
     /// Print a one-time code that a client exchanges for its own token.
     ///
@@ -65,10 +69,12 @@ enum Commands {
     /// List the owner's notification channels, and test them.
     Notify(notify::NotifyArgs),
     /// Manage the token that Prometheus uses to read the metrics.
+    #[command(after_help = metrics::EXAMPLES)]
     Metrics(metrics::MetricsArgs),
     /// Show in the terminal which calls run, wait and have ended.
     Top(top::TopArgs),
     /// Read and verify the audit of all calls.
+    #[command(mut_arg("json", |json| json.help(JSON_OR_LINES)))]
     Audit(audit::AuditArgs),
     /// Show, renew, trust and replace the server's certificate.
     Cert(cert::CertArgs),
@@ -87,6 +93,7 @@ enum Commands {
     /// Print the reference: settings with their defaults, or the tools and resources for clients.
     Describe(describe::DescribeArgs),
     /// Read, change and follow the document that describes the host.
+    #[command(mut_arg("json", |json| json.help(JSON_OR_LINES)))]
     State(state::StateArgs),
     /// Print the completions for a shell.
     Completions(completions::CompletionsArgs),

@@ -7,12 +7,13 @@ use serde_json::json;
 
 use super::console::output::conclude;
 use super::console::runtime;
-use super::console::target::InstanceArgs;
+use super::console::target::SubcommandArgs;
 use super::owner_action::owner_context;
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_gate::owner_actions::{end_metrics_token, reached_at, renew_metrics_token};
 
-const EXAMPLES: &str = "\
+/// The end of the help.
+pub const EXAMPLES: &str = "\
 Examples:
   gatewren metrics token
   gatewren metrics show
@@ -23,22 +24,11 @@ metrics.loopback in gatewren.toml lets all users of this host read the metrics w
 with the policy admin for the whole server read them with their own token.";
 
 /// The arguments of the command.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct MetricsArgs {
-    #[command(subcommand)]
-    what: What,
+pub type MetricsArgs = SubcommandArgs<MetricsSubcommand>;
 
-    #[command(flatten)]
-    place: InstanceArgs,
-
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
+/// The subcommands.
 #[derive(Debug, Clone, Copy, Subcommand)]
-enum What {
+pub enum MetricsSubcommand {
     /// Create a new token and print it once; the old token is revoked at once
     Token,
     /// Show who may read the metrics, and print the part of prometheus.yml
@@ -57,8 +47,8 @@ fn act(args: &MetricsArgs) -> Result<String, String> {
     let settings = args.place.settings()?;
     let vault = args.place.vault()?;
     let runtime = runtime::build().map_err(|e| e.to_string())?;
-    match args.what {
-        What::Token => {
+    match args.subcommand {
+        MetricsSubcommand::Token => {
             let token = runtime.block_on(renew_metrics_token(&owner_context(&vault)))?;
             let token = token.expose();
             Ok(if args.json {
@@ -69,7 +59,7 @@ fn act(args: &MetricsArgs) -> Result<String, String> {
                 )
             })
         }
-        What::Revoke => {
+        MetricsSubcommand::Revoke => {
             if !runtime.block_on(end_metrics_token(&owner_context(&vault)))? {
                 return Err("there is no metrics token".to_owned());
             }
@@ -79,7 +69,7 @@ fn act(args: &MetricsArgs) -> Result<String, String> {
                 "the metrics token is revoked".to_owned()
             })
         }
-        What::Show => {
+        MetricsSubcommand::Show => {
             let token = vault.metrics_token().hash();
             let token = token.map_err(|e| e.to_string())?.is_some();
             if !args.json {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::console::output::{conclude, fail};
 use super::console::runtime;
-use super::console::target::InstanceArgs;
+use super::console::target::{InstanceArgs, SubcommandArgs};
 use super::job::helper_of;
 use gatewren_base::config::{Channel, ChannelKind, Settings};
 use gatewren_base::sys::{Requester, rfc3339};
@@ -25,21 +25,11 @@ use gatewren_server::notify::{
 const NOT_DELIVERED: u8 = 4;
 
 /// The arguments of the command.
-#[derive(Debug, clap::Args)]
-pub struct NotifyArgs {
-    #[command(subcommand)]
-    what: What,
+pub type NotifyArgs = SubcommandArgs<NotifySubcommand>;
 
-    #[command(flatten)]
-    place: InstanceArgs,
-
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
+/// The subcommands.
 #[derive(Debug, Subcommand)]
-enum What {
+pub enum NotifySubcommand {
     /// List the channels, the queued messages, and those that were given up
     List,
     /// Send a message to one channel, or to each
@@ -60,9 +50,9 @@ pub fn run(args: &NotifyArgs) -> ExitCode {
         Ok(settings) => settings,
         Err(words) => return fail(&words),
     };
-    match &args.what {
-        What::List => conclude(list(&args.place, &settings, args.json)),
-        What::Test { channel } => {
+    match &args.subcommand {
+        NotifySubcommand::List => conclude(list(&args.place, &settings, args.json)),
+        NotifySubcommand::Test { channel } => {
             let way = args.place.file("vault.db");
             let way = way.and_then(|vault| mail_route(&args.place, &settings, &vault));
             let (mail, _open) = match way {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::console::output::conclude;
 use super::console::runtime;
-use super::console::target::InstanceArgs;
+use super::console::target::SubcommandArgs;
 use super::owner_action::owner_context;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{Secret, is_asked, read_hidden, rfc3339};
@@ -19,21 +19,11 @@ use gatewren_gate::owner_actions::{
 use gatewren_store::vault::{Agent, Login, Vault};
 
 /// The arguments of the command.
-#[derive(Debug, clap::Args)]
-pub struct OwnerArgs {
-    #[command(subcommand)]
-    what: What,
+pub type OwnerArgs = SubcommandArgs<OwnerSubcommand>;
 
-    #[command(flatten)]
-    place: InstanceArgs,
-
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
+/// The subcommands.
 #[derive(Debug, Subcommand)]
-enum What {
+pub enum OwnerSubcommand {
     /// Print the page's address and a one-time code for setting the first password there
     Setup,
     /// Set the password: asked for, or the first line of standard input; the owner is signed out everywhere
@@ -66,9 +56,9 @@ pub fn run(args: &OwnerArgs) -> ExitCode {
 fn act(args: &OwnerArgs) -> Result<String, String> {
     let vault = args.place.vault()?;
     let runtime = runtime::build().map_err(words)?;
-    match &args.what {
-        What::Setup => runtime.block_on(set_up(args, &vault)),
-        What::SetPassword { reset } => {
+    match &args.subcommand {
+        OwnerSubcommand::Setup => runtime.block_on(set_up(args, &vault)),
+        OwnerSubcommand::SetPassword { reset } => {
             let sealed = sealed_calls(&vault).map_err(words)?;
             let (password, plan) = asked_for(sealed, *reset)?;
             runtime.block_on(set_password(&owner_context(&vault), &password, plan))?;
@@ -81,8 +71,10 @@ fn act(args: &OwnerArgs) -> Result<String, String> {
                 ),
             }))
         }
-        What::Sessions => sessions(&vault, args.json),
-        What::SignOut { id, .. } => runtime.block_on(sign_out(&vault, id.as_deref(), args.json)),
+        OwnerSubcommand::Sessions => sessions(&vault, args.json),
+        OwnerSubcommand::SignOut { id, .. } => {
+            runtime.block_on(sign_out(&vault, id.as_deref(), args.json))
+        }
     }
 }
 

@@ -6,10 +6,11 @@ use clap::Subcommand;
 
 use super::super::console::output::conclude;
 use super::super::console::runtime;
-use super::super::console::target::InstanceArgs;
+use super::super::console::target::SubcommandArgs;
 use super::{add, context::CliContext, edit, list, revoke, rotate, show};
 
-const EXAMPLES: &str = "\
+/// The end of the help.
+pub const EXAMPLES: &str = "\
 Examples:
   gatewren agent add claude --policy observe
   gatewren agent add claude --policy operate --space media --expires 30d
@@ -36,22 +37,11 @@ A change applies from the agent's next call. When a token is revoked or replaced
 is open with it ends. The audit records each change.";
 
 /// The arguments of the command.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct AgentArgs {
-    #[command(subcommand)]
-    what: What,
+pub type AgentArgs = SubcommandArgs<AgentSubcommand>;
 
-    #[command(flatten)]
-    place: InstanceArgs,
-
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
+/// The subcommands.
 #[derive(Debug, Subcommand)]
-enum What {
+pub enum AgentSubcommand {
     /// Create an agent and print its token once
     Add(add::AgentAddArgs),
     /// List the agents
@@ -90,12 +80,12 @@ fn act(args: &AgentArgs) -> Result<String, String> {
         json: args.json,
     };
     let runtime = runtime::build().map_err(|e| e.to_string())?;
-    match &args.what {
-        What::Add(args) => runtime.block_on(add::run(&context, args)),
-        What::Edit(args) => runtime.block_on(edit::run(&context, args)),
-        What::Revoke(which) => runtime.block_on(revoke::run(&context, &which.agent)),
-        What::Rotate(which) => runtime.block_on(rotate::run(&context, &which.agent)),
-        What::Show(which) => show::run(&context, &which.agent),
-        What::List => list::run(&context),
+    match &args.subcommand {
+        AgentSubcommand::Add(args) => runtime.block_on(add::run(&context, args)),
+        AgentSubcommand::Edit(args) => runtime.block_on(edit::run(&context, args)),
+        AgentSubcommand::Revoke(which) => runtime.block_on(revoke::run(&context, &which.agent)),
+        AgentSubcommand::Rotate(which) => runtime.block_on(rotate::run(&context, &which.agent)),
+        AgentSubcommand::Show(which) => show::run(&context, &which.agent),
+        AgentSubcommand::List => list::run(&context),
     }
 }

@@ -11,5 +11,5 @@ mod rotate;
 mod show;
 mod wanted;
 
-pub use entry::{AgentArgs, run};
+pub use entry::{AgentArgs, EXAMPLES, run};
 pub use wanted::NewAgentArgs;

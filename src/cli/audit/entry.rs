@@ -6,27 +6,17 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::super::console::output::conclude;
-use super::super::console::target::InstanceArgs;
+use super::super::console::target::SubcommandArgs;
 use super::anchors::{self, GatheredAnchors};
 use super::{calls, export, verify};
 use gatewren_store::vault::AuditReader;
 
 /// The arguments of the command.
-#[derive(Debug, clap::Args)]
-pub struct AuditArgs {
-    #[command(subcommand)]
-    what: What,
+pub type AuditArgs = SubcommandArgs<AuditSubcommand>;
 
-    #[command(flatten)]
-    place: InstanceArgs,
-
-    /// Print JSON: one object, or one a line where there may be many
-    #[arg(long, global = true)]
-    json: bool,
-}
-
+/// The subcommands.
 #[derive(Debug, Subcommand)]
-enum What {
+pub enum AuditSubcommand {
     /// List calls, the newest first
     List(calls::AuditListArgs),
     /// Show everything that is known about one call
@@ -60,14 +50,14 @@ enum What {
 /// Runs the command. It changes nothing and needs no running server.
 pub fn run(args: &AuditArgs) -> ExitCode {
     // First, because opening the vault drops root privileges, which reading the journal needs.
-    let gathered = match &args.what {
-        What::Verify {
+    let gathered = match &args.subcommand {
+        AuditSubcommand::Verify {
             anchors: Some(file),
         } => anchors::of_file(file),
-        What::Verify { .. } if !args.place.is_standard() => Ok(GatheredAnchors::Nothing(
-            "give an export of the helper's log with --anchors",
-        )),
-        What::Verify { .. } => anchors::of_journal(),
+        AuditSubcommand::Verify { .. } if !args.place.is_standard() => Ok(
+            GatheredAnchors::Nothing("give an export of the helper's log with --anchors"),
+        ),
+        AuditSubcommand::Verify { .. } => anchors::of_journal(),
         _ => Ok(GatheredAnchors::Nothing("")),
     };
     let gathered = match gathered {
@@ -80,10 +70,12 @@ pub fn run(args: &AuditArgs) -> ExitCode {
         Ok(audit) => audit,
         Err(words) => return conclude(Err(words)),
     };
-    match &args.what {
-        What::List(which) => conclude(calls::list(&audit, which, args.json)),
-        What::Show { call, exact } => conclude(calls::show(&audit, call, *exact, args.json)),
-        What::Verify { .. } => verify::run(&audit, &gathered, args.json),
-        What::Export { after } => export::run(&audit, *after),
+    match &args.subcommand {
+        AuditSubcommand::List(which) => conclude(calls::list(&audit, which, args.json)),
+        AuditSubcommand::Show { call, exact } => {
+            conclude(calls::show(&audit, call, *exact, args.json))
+        }
+        AuditSubcommand::Verify { .. } => verify::run(&audit, &gathered, args.json),
+        AuditSubcommand::Export { after } => export::run(&audit, *after),
     }
 }

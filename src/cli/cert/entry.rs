@@ -5,25 +5,15 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::super::console::output::conclude;
-use super::super::console::target::InstanceArgs;
+use super::super::console::target::SubcommandArgs;
 use super::{home::CertContext, install, renew, show, tailscale, trust};
 
 /// The arguments of the command.
-#[derive(Debug, clap::Args)]
-pub struct CertArgs {
-    #[command(subcommand)]
-    what: What,
+pub type CertArgs = SubcommandArgs<CertSubcommand>;
 
-    #[command(flatten)]
-    place: InstanceArgs,
-
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
+/// The subcommands.
 #[derive(Debug, Subcommand)]
-enum What {
+pub enum CertSubcommand {
     /// Show where the certificate comes from, its names, when it expires, its pin, and what the running server
     /// presents
     Show,
@@ -54,11 +44,11 @@ pub fn run(args: &CertArgs) -> ExitCode {
 
 fn act(args: &CertArgs) -> Result<String, String> {
     let home = CertContext::of(&args.place, args.json)?;
-    match &args.what {
-        What::Show => show::run(&home),
-        What::Renew => renew::run(&home),
-        What::Trust(args) => trust::run(&home, args),
-        What::Install(args) => install::run(&home, args),
-        What::Tailscale(args) => tailscale::run(&home, args),
+    match &args.subcommand {
+        CertSubcommand::Show => show::run(&home),
+        CertSubcommand::Renew => renew::run(&home),
+        CertSubcommand::Trust(args) => trust::run(&home, args),
+        CertSubcommand::Install(args) => install::run(&home, args),
+        CertSubcommand::Tailscale(args) => tailscale::run(&home, args),
     }
 }

@@ -2,9 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
+
 use gatewren_base::config::{SETTINGS_FILE, Settings};
 use gatewren_base::sys::{LockHolder, act_as_owner_of};
 use gatewren_store::vault::Vault;
+
+/// The arguments of a command with subcommands about one gatewren.
+#[derive(Debug, clap::Args)]
+pub struct SubcommandArgs<S: Subcommand> {
+    /// The subcommand with its own arguments.
+    #[command(subcommand)]
+    pub subcommand: S,
+
+    /// The gatewren that it is about.
+    #[command(flatten)]
+    pub place: InstanceArgs,
+
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
 
 /// Options that several commands have.
 #[derive(Debug, clap::Args)]

@@ -6,25 +6,15 @@ use clap::Subcommand;
 
 use super::super::console::output::{conclude, fail};
 use super::super::console::runtime;
-use super::super::console::target::InstanceArgs;
+use super::super::console::target::SubcommandArgs;
 use super::{allow, decide, desk::InboxContext, look};
 
 /// The arguments of the command.
-#[derive(Debug, clap::Args)]
-pub struct InboxArgs {
-    #[command(subcommand)]
-    what: What,
+pub type InboxArgs = SubcommandArgs<InboxSubcommand>;
 
-    #[command(flatten)]
-    place: InstanceArgs,
-
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
+/// The subcommands.
 #[derive(Debug, Subcommand)]
-enum What {
+pub enum InboxSubcommand {
     /// List pending and running changes, the newest first
     List(look::InboxListArgs),
     /// Show one change in full, with its exact arguments, or all pending changes of an agent
@@ -61,15 +51,19 @@ pub fn run(args: &InboxArgs) -> ExitCode {
     };
     let json = args.json;
     let state = args.place.file("state.db").ok();
-    match &args.what {
-        What::List(which) => conclude(look::list(&desk, which, json)),
-        What::Show(which) => conclude(look::show(&desk, state.as_deref(), which, json)),
-        What::Approve(asked) => {
+    match &args.subcommand {
+        InboxSubcommand::List(which) => conclude(look::list(&desk, which, json)),
+        InboxSubcommand::Show(which) => conclude(look::show(&desk, state.as_deref(), which, json)),
+        InboxSubcommand::Approve(asked) => {
             runtime.block_on(decide::approve(&desk, state.as_deref(), asked, json))
         }
-        What::Reject(asked) => runtime.block_on(decide::reject(&desk, asked, json)),
-        What::Grant(asked) => conclude(runtime.block_on(allow::grant(&desk, asked, json))),
-        What::Grants => conclude(allow::list(&desk, json)),
-        What::Ungrant { grant } => conclude(runtime.block_on(allow::end(&desk, grant, json))),
+        InboxSubcommand::Reject(asked) => runtime.block_on(decide::reject(&desk, asked, json)),
+        InboxSubcommand::Grant(asked) => {
+            conclude(runtime.block_on(allow::grant(&desk, asked, json)))
+        }
+        InboxSubcommand::Grants => conclude(allow::list(&desk, json)),
+        InboxSubcommand::Ungrant { grant } => {
+            conclude(runtime.block_on(allow::end(&desk, grant, json)))
+        }
     }
 }

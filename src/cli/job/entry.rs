@@ -8,26 +8,16 @@ use serde_json::Value;
 use super::super::console::output::{conclude, fail};
 use super::super::console::runtime;
 use super::super::console::table::table;
-use super::super::console::target::InstanceArgs;
+use super::super::console::target::SubcommandArgs;
 use super::way::JobContext;
 use super::{follow, print};
 
 /// The arguments of the command.
-#[derive(Debug, clap::Args)]
-pub struct JobArgs {
-    #[command(subcommand)]
-    what: What,
+pub type JobArgs = SubcommandArgs<JobSubcommand>;
 
-    #[command(flatten)]
-    place: InstanceArgs,
-
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-}
-
+/// The subcommands.
 #[derive(Debug, Subcommand)]
-enum What {
+pub enum JobSubcommand {
     /// List the jobs of all agents, the newest first
     List {
         /// Only jobs of this agent: its id or its name
@@ -91,24 +81,24 @@ pub fn run(args: &JobArgs) -> ExitCode {
     };
     let json = args.json;
     runtime.block_on(async {
-        match &args.what {
-            What::List { agent, running } => {
+        match &args.subcommand {
+            JobSubcommand::List { agent, running } => {
                 conclude(list(&way, agent.as_deref(), *running, json).await)
             }
-            What::Get { job } => conclude(way.one(job).await.map(|one| {
+            JobSubcommand::Get { job } => conclude(way.one(job).await.map(|one| {
                 if json {
                     print::as_json(&way.desk, &one).to_string()
                 } else {
                     print::page(&way.desk, &one)
                 }
             })),
-            What::Wait { job, timeout } => follow::wait(&way, job, *timeout, json).await,
-            What::Output {
+            JobSubcommand::Wait { job, timeout } => follow::wait(&way, job, *timeout, json).await,
+            JobSubcommand::Output {
                 job,
                 offset,
                 follow,
             } => follow::output(&way, job, *offset, *follow, json).await,
-            What::Cancel { job } => follow::cancel(&way, job, json).await,
+            JobSubcommand::Cancel { job } => follow::cancel(&way, job, json).await,
         }
     })
 }

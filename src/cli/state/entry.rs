@@ -5,26 +5,16 @@ use std::process::ExitCode;
 use clap::{Subcommand, ValueHint};
 
 use super::super::console::output::conclude;
-use super::super::console::target::InstanceArgs;
+use super::super::console::target::SubcommandArgs;
 use super::{blame, changes, check, document, patch, watch};
 use gatewren_store::state::Pointer;
 
 /// The arguments of the command.
-#[derive(Debug, clap::Args)]
-pub struct StateArgs {
-    #[command(subcommand)]
-    what: What,
+pub type StateArgs = SubcommandArgs<StateSubcommand>;
 
-    #[command(flatten)]
-    place: InstanceArgs,
-
-    /// Print JSON: one object, or one a line where there may be many
-    #[arg(long, global = true)]
-    json: bool,
-}
-
+/// The subcommands.
 #[derive(Debug, Subcommand)]
-enum What {
+pub enum StateSubcommand {
     /// Print the value at a JSON Pointer
     Get(StatePathArgs),
     /// Apply a JSON Patch (RFC 6902: add, remove, replace, test) from standard input as one revision
@@ -76,22 +66,28 @@ pub struct StatePathArgs {
 
 /// Runs the command; exits with 1 if it failed.
 pub fn run(args: &StateArgs) -> ExitCode {
-    let StateArgs { what, place, json } = args;
+    let StateArgs {
+        subcommand,
+        place,
+        json,
+    } = args;
     let (file, json) = match place.file("state.db") {
         Ok(file) => (file, *json),
         Err(words) => return conclude(Err(words)),
     };
-    match what {
-        What::Get(place) => conclude(document::get(&file, &place.pointer, json)),
-        What::At { revision, place } => {
+    match subcommand {
+        StateSubcommand::Get(place) => conclude(document::get(&file, &place.pointer, json)),
+        StateSubcommand::At { revision, place } => {
             conclude(document::at(&file, *revision, &place.pointer, json))
         }
-        What::Export { at, log: false } => conclude(document::export(&file, *at)),
-        What::Export { log: true, .. } => changes::export(&file),
-        What::Patch(args) => conclude(patch::run(&file, args, json)),
-        What::Watch { place, since } => watch::run(&file, &place.pointer, *since, json),
-        What::Log { place, which } => conclude(changes::log(&file, &place.pointer, which, json)),
-        What::Blame(place) => conclude(blame::run(&file, &place.pointer, json)),
-        What::Check => check::run(&file, json),
+        StateSubcommand::Export { at, log: false } => conclude(document::export(&file, *at)),
+        StateSubcommand::Export { log: true, .. } => changes::export(&file),
+        StateSubcommand::Patch(args) => conclude(patch::run(&file, args, json)),
+        StateSubcommand::Watch { place, since } => watch::run(&file, &place.pointer, *since, json),
+        StateSubcommand::Log { place, which } => {
+            conclude(changes::log(&file, &place.pointer, which, json))
+        }
+        StateSubcommand::Blame(place) => conclude(blame::run(&file, &place.pointer, json)),
+        StateSubcommand::Check => check::run(&file, json),
     }
 }
