@@ -66,10 +66,7 @@ pub async fn unmount(
     if !is_mounted(place) {
         return Ok(OperationEnd::SUCCESS);
     }
-    let tool = HostTool {
-        name: "umount",
-        args: vec!["--".to_owned(), place.display().to_string()],
-    };
+    let tool = HostTool::new("umount", ["--", &place.to_string_lossy()]);
     run_mount_tool(context, name, &tool).await
 }
 

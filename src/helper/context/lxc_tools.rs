@@ -73,10 +73,7 @@ fn tool(
     let named = container.into_iter().flat_map(|name| ["-n", name.as_str()]);
     let extra = log.iter().chain(more).copied();
     let args = fixed.into_iter().chain(named).chain(extra);
-    HostTool {
-        name,
-        args: args.map(str::to_owned).collect(),
-    }
+    HostTool::new(name, args)
 }
 
 #[cfg(test)]

@@ -32,6 +32,14 @@ pub struct HostTool {
     pub args: Vec<String>,
 }
 
+impl HostTool {
+    /// Returns the tool with these arguments.
+    pub fn new<'w>(name: &'static str, args: impl IntoIterator<Item = &'w str>) -> Self {
+        let args = args.into_iter().map(str::to_owned).collect();
+        Self { name, args }
+    }
+}
+
 /// Returns the output of a tool, for questions of the helper's own.
 pub async fn output(tool: &HostTool, orphans: &Arc<Orphans>) -> Result<String, OperationRefusal> {
     let (child, mut outputs) = start(tool, orphans)?;

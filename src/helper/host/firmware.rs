@@ -47,9 +47,6 @@ async fn fwupdmgr(
     words: &[&str],
 ) -> Result<OperationEnd, OperationRefusal> {
     let words = words.iter().chain(&["--json"]);
-    let tool = tools::HostTool {
-        name: "fwupdmgr",
-        args: words.map(|word| (*word).to_owned()).collect(),
-    };
+    let tool = tools::HostTool::new("fwupdmgr", words.copied());
     context.run_tool(&tool).await
 }

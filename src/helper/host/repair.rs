@@ -36,7 +36,7 @@ pub async fn perform(
         HostRepair::Disk(disk) => check_unmounted(context, disk).await,
         HostRepair::Array(array) => check_array(array).map_err(StepError::from),
         HostRepair::Pool(pool) => {
-            let scrub = tool("zpool", &["scrub", "--", pool.as_str()]);
+            let scrub = HostTool::new("zpool", ["scrub", "--", pool.as_str()]);
             let ended = run(context, scrub).await;
             ended.and_then(|(code, report)| Ok(start_result(code, &report)?))
         }
@@ -74,11 +74,11 @@ async fn check_mounted(
 
 /// btrfs reads all its data and repairs what it has a good copy of. The call lasts as long.
 async fn scrub(context: &mut OperationContext<'_>, place: &str) -> Result<RepairResult, StepError> {
-    let start = tool("btrfs", &["scrub", "start", "-B", "-R", "--", place]);
+    let start = HostTool::new("btrfs", ["scrub", "start", "-B", "-R", "--", place]);
     let ended = run(context, start).await;
     if matches!(ended, Err(StepError::Killed(_))) {
         // The kernel does the work, not the program.
-        let cancel = tool("btrfs", &["scrub", "cancel", "--", place]);
+        let cancel = HostTool::new("btrfs", ["scrub", "cancel", "--", place]);
         output(&cancel, &context.helper.orphans).await?;
     }
     let (code, report) = ended?;
@@ -109,13 +109,13 @@ async fn plan_check(
     device: &Path,
 ) -> Result<RepairResult, StepError> {
     let device = device.to_string_lossy();
-    let facts = tool("dumpe2fs", &["-h", "--", &device]);
+    let facts = HostTool::new("dumpe2fs", ["-h", "--", &device]);
     let (_, facts) = run(context, facts).await?;
     let most = field(&facts, "Maximum mount count", ':');
     let most = most.and_then(|most| most.trim().parse().ok());
     let most = most.filter(|most| *most > 0).unwrap_or(MOST_MOUNTS);
     let most = most.to_string();
-    let set = tool("tune2fs", &["-c", &most, "-C", &most, "--", &device]);
+    let set = HostTool::new("tune2fs", ["-c", most.as_str(), "-C", &most, "--", &device]);
     let (code, report) = run(context, set).await?;
     if code != 0 {
         return Err(refuse_step(end_of(&report)));
@@ -141,11 +141,11 @@ async fn check_unmounted(
             "{device} must exist and must not be mounted or in use: {e}"
         ))
     })?;
-    let probe = tool("blkid", &["-p", "-o", "value", "-s", "TYPE", "--", &device]);
+    let probe = HostTool::new("blkid", ["-p", "-o", "value", "-s", "TYPE", "--", &device]);
     let (_, kind) = run(context, probe).await?;
     match kind.trim() {
         "ext2" | "ext3" | "ext4" => {
-            let check = tool("e2fsck", &["-f", "-p", "--", &device]);
+            let check = HostTool::new("e2fsck", ["-f", "-p", "--", &device]);
             let (code, report) = run(context, check).await?;
             Ok(fsck_result(code, &report)?)
         }
@@ -153,7 +153,7 @@ async fn check_unmounted(
         "btrfs" => {
             // Only experts should use btrfs's own repair. A scrub of the mounted file system repairs what can be
             // repaired.
-            let check = tool("btrfs", &["check", "--readonly", "--", &device]);
+            let check = HostTool::new("btrfs", ["check", "--readonly", "--", &device]);
             let (code, report) = run(context, check).await?;
             let outcome = match code {
                 0 => RepairOutcome::Sound,
@@ -182,12 +182,12 @@ async fn check_xfs(
     context: &mut OperationContext<'_>,
     device: &str,
 ) -> Result<RepairResult, StepError> {
-    let look = tool("xfs_repair", &["-n", "--", device]);
+    let look = HostTool::new("xfs_repair", ["-n", "--", device]);
     let (code, report) = run(context, look).await?;
     if code == 0 {
         return Ok(repair_result(RepairOutcome::Sound, &report));
     }
-    let repair = tool("xfs_repair", &["--", device]);
+    let repair = HostTool::new("xfs_repair", ["--", device]);
     match run(context, repair).await? {
         (0, report) => Ok(repair_result(RepairOutcome::Repaired, &report)),
         (2, report) => Err(refuse_step(format!(
@@ -236,13 +236,6 @@ async fn run(
     match exit {
         Exit::Code(code) => Ok((code, report)),
         Exit::Signal(signal) => Err(refuse_step(format!("it was killed by signal {signal}"))),
-    }
-}
-
-fn tool(name: &'static str, args: &[&str]) -> HostTool {
-    HostTool {
-        name,
-        args: args.iter().map(|&word| word.to_owned()).collect(),
     }
 }
 

@@ -134,10 +134,7 @@ async fn set_language(
         })?;
         let line = known_locale(&supported, locale)?.to_owned();
         to_its_end(move || rewrite("locale.gen", |text| enabled(text, &line))).await?;
-        let make = tools::HostTool {
-            name: "locale-gen",
-            args: Vec::new(),
-        };
+        let make = tools::HostTool::new("locale-gen", []);
         let ending = context.run_tool(&make).await?;
         if ending != OperationEnd::SUCCESS {
             return Ok(ending);
@@ -150,10 +147,7 @@ async fn set_language(
 
 /// Returns whether the locale exists, in either spelling of its encoding.
 async fn is_made(helper: &HelperContext, locale: &str) -> Result<bool, OperationRefusal> {
-    let list = tools::HostTool {
-        name: "locale",
-        args: vec!["-a".to_owned()],
-    };
+    let list = tools::HostTool::new("locale", ["-a"]);
     let normalize_locale = |name: &str| name.to_ascii_lowercase().replace("utf-8", "utf8");
     let there = tools::output(&list, &helper.orphans).await?;
     Ok(there
@@ -205,14 +199,7 @@ async fn set_keyboard(
         return Ok(OperationEnd::SUCCESS);
     }
     // Without a console there is nothing to set now: saves the layout for the next boot.
-    let save = tools::HostTool {
-        name: "setupcon",
-        args: vec![
-            "--save".to_owned(),
-            "--force".to_owned(),
-            "--keyboard-only".to_owned(),
-        ],
-    };
+    let save = tools::HostTool::new("setupcon", ["--save", "--force", "--keyboard-only"]);
     context.run_tool(&save).await?;
     Ok(OperationEnd::SUCCESS)
 }
@@ -355,13 +342,7 @@ async fn call(
     let fixed = ["--timeout=60", "call", "--"]
         .into_iter()
         .chain(object.iter().copied());
-    let tool = tools::HostTool {
-        name: "busctl",
-        args: fixed
-            .chain(words.iter().copied())
-            .map(str::to_owned)
-            .collect(),
-    };
+    let tool = tools::HostTool::new("busctl", fixed.chain(words.iter().copied()));
     context.run_tool(&tool).await
 }
 

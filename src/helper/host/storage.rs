@@ -23,27 +23,20 @@ pub async fn perform(
             let device = format!("/dev/{}", disk.as_str());
             let args = ["--json=c", "--info", "--health", "--attributes"];
             let args = args.into_iter().chain(["--nocheck=standby", &device]);
-            tool("smartctl", args)
+            tools::HostTool::new("smartctl", args)
         }
         Operation::HostPools {} => {
             let columns = "name,health,size,allocated,fragmentation";
-            tool("zpool", ["list", "-H", "-p", "-o", columns])
+            tools::HostTool::new("zpool", ["list", "-H", "-p", "-o", columns])
         }
         Operation::HostBtrfs { path } => {
             let path = check_path(path)?;
-            tool("btrfs", ["--format", "json", "device", "stats", "--", path])
+            tools::HostTool::new("btrfs", ["--format", "json", "device", "stats", "--", path])
         }
         _ => return Err(OperationRefusal::failed("unsupported disk operation")),
     };
     require_root()?;
     context.run_tool(&tool).await
-}
-
-fn tool<'a>(name: &'static str, args: impl IntoIterator<Item = &'a str>) -> tools::HostTool {
-    tools::HostTool {
-        name,
-        args: args.into_iter().map(str::to_owned).collect(),
-    }
 }
 
 fn check_path(path: &str) -> Result<&str, OperationRefusal> {
@@ -66,5 +59,5 @@ fn usage(request: &HostDiskUsage) -> Result<tools::HostTool, OperationRefusal> {
         "--block-size=1",
     ];
     let rest = [depth.as_str(), "--", path];
-    Ok(tool("du", fixed.into_iter().chain(rest)))
+    Ok(tools::HostTool::new("du", fixed.into_iter().chain(rest)))
 }

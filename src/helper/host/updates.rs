@@ -128,18 +128,14 @@ async fn run_on_files(
 /// Prints a simulated upgrade. The options override apt settings of the owner, such as a quieter output or other
 /// upgrade rules.
 async fn check(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
-    let tool = tools::HostTool {
-        name: "apt-get",
-        args: [
-            "--simulate",
-            "--quiet=1",
-            "--option=Debug::NoLocking=true",
-            "--option=APT::Get::Show-User-Simulation-Note=false",
-            "dist-upgrade",
-        ]
-        .map(str::to_owned)
-        .into(),
-    };
+    let args = [
+        "--simulate",
+        "--quiet=1",
+        "--option=Debug::NoLocking=true",
+        "--option=APT::Get::Show-User-Simulation-Note=false",
+        "dist-upgrade",
+    ];
+    let tool = tools::HostTool::new("apt-get", args);
     context.run_tool(&tool).await
 }
 

@@ -234,8 +234,8 @@ async fn run(
     name: &'static str,
     args: &[&str],
 ) -> Result<OperationEnd, OperationRefusal> {
-    let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    context.run_tool(&tools::HostTool { name, args }).await
+    let tool = tools::HostTool::new(name, args.iter().copied());
+    context.run_tool(&tool).await
 }
 
 #[cfg(test)]

@@ -128,10 +128,7 @@ async fn reload(helper: &HelperContext, owner: ResolverManager) -> Result<(), Op
         ResolverManager::File => &[],
     };
     for (name, words) in commands {
-        let tool = HostTool {
-            name,
-            args: words.iter().map(|word| (*word).to_owned()).collect(),
-        };
+        let tool = HostTool::new(name, words.iter().copied());
         let ran = timeout(RELOAD_TIME, run_to_end(tool, Arc::clone(&helper.orphans))).await;
         let (exit, output) =
             ran.map_err(|_| OperationRefusal::failed(format!("{name} did not end in time")))??;

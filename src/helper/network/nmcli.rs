@@ -64,11 +64,7 @@ pub async fn run(
 ) -> Result<String, OperationRefusal> {
     let limit = wait.0.to_string();
     let fixed = ["--wait", &limit, "--terse"];
-    let args = fixed.iter().chain(words).map(|word| (*word).to_owned());
-    let tool = HostTool {
-        name: "nmcli",
-        args: args.collect(),
-    };
+    let tool = HostTool::new("nmcli", fixed.iter().chain(words).copied());
     let patience = Duration::from_secs(wait.0.into()) + GRACE;
     let ran = timeout(patience, run_to_end(tool, Arc::clone(&helper.orphans))).await;
     let (exit, output) =

@@ -31,9 +31,6 @@ pub async fn firewall(
     context: &mut OperationContext<'_>,
 ) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
-    let tool = tools::HostTool {
-        name: "nft",
-        args: ["--json", "list", "ruleset"].map(str::to_owned).into(),
-    };
+    let tool = tools::HostTool::new("nft", ["--json", "list", "ruleset"]);
     context.run_tool(&tool).await
 }

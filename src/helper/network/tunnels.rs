@@ -28,10 +28,7 @@ const MOST: usize = 256;
 pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     find("wg")?;
-    let show = HostTool {
-        name: "wg",
-        args: ["show", "all", "dump"].map(str::to_owned).into(),
-    };
+    let show = HostTool::new("wg", ["show", "all", "dump"]);
     let dump = tools::output(&show, &context.helper.orphans).await?;
     print(context.relay, move || {
         let tunnels = parse_dump(&dump, &profiles());
@@ -54,11 +51,8 @@ pub async fn switch(
             "there is no profile {PROFILES}/{name}{SUFFIX}; tunnel_list shows those that exist"
         )));
     }
-    let tool = HostTool {
-        name: "wg-quick",
-        // The name begins with a letter or a digit, so it is neither an option nor a path.
-        args: vec![word.to_owned(), tunnel.as_str().to_owned()],
-    };
+    // The name begins with a letter or a digit, so it is neither an option nor a path.
+    let tool = HostTool::new("wg-quick", [word, tunnel.as_str()]);
     context.run_tool(&tool).await
 }
 

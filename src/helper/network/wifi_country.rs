@@ -74,10 +74,7 @@ fn store_country(country: &str) -> Result<(), OperationRefusal> {
 }
 
 async fn iw(helper: &HelperContext, words: &[&str]) -> Result<String, OperationRefusal> {
-    let tool = HostTool {
-        name: "iw",
-        args: words.iter().map(|word| (*word).to_owned()).collect(),
-    };
+    let tool = HostTool::new("iw", words.iter().copied());
     output(&tool, &Arc::clone(&helper.orphans)).await
 }
 

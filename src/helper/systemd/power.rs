@@ -92,13 +92,7 @@ fn time_after(delay_s: u32) -> Result<String, OperationRefusal> {
 fn logind(verb: &str, member: &str, rest: &[&str]) -> tools::HostTool {
     // `--`: an argument that begins with a hyphen is not taken for an option of busctl.
     let words = [verb, "--"].into_iter().chain(LOGIND).chain([member]);
-    tools::HostTool {
-        name: "busctl",
-        args: words
-            .chain(rest.iter().copied())
-            .map(str::to_owned)
-            .collect(),
-    }
+    tools::HostTool::new("busctl", words.chain(rest.iter().copied()))
 }
 
 #[cfg(test)]

@@ -171,13 +171,7 @@ fn systemd(member: &str, rest: &[&str]) -> tools::HostTool {
     // `--`: a name that begins with a hyphen is not taken for an option of busctl.
     let words = ["--json=short", ANSWER_TIME, "call", "--"].into_iter();
     let words = words.chain(SYSTEMD).chain([member]);
-    tools::HostTool {
-        name: "busctl",
-        args: words
-            .chain(rest.iter().copied())
-            .map(str::to_owned)
-            .collect(),
-    }
+    tools::HostTool::new("busctl", words.chain(rest.iter().copied()))
 }
 
 #[cfg(test)]
