@@ -53,6 +53,19 @@ impl Risk {
         }
     }
 
+    /// Describes what a tool of this class does, for people: "It ...".
+    pub fn effect(self) -> &'static str {
+        match self {
+            Self::Read => "only reads",
+            Self::Scan => "sends packets to other machines or ports",
+            Self::Write => "makes reversible changes",
+            Self::Disrupt => "stops, destroys or cuts access",
+            Self::Execute => "runs code",
+            Self::Reveal => "may show secrets",
+            Self::Persist => "creates lasting access, or writes what root may run",
+        }
+    }
+
     /// Returns whether a call of this class continues when the client disconnects: an incomplete restart is worse
     /// than a complete one. A shell is killed with its request.
     pub fn outlives_its_client(self) -> bool {

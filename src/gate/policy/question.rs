@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::disclosure::key_notes;
 use crate::auth::Principal;
 use gatewren_base::sys::{exact_line, text_notes};
-use gatewren_wire::registry::{Risk, Scope, Tool};
+use gatewren_wire::registry::{Scope, Tool};
 
 /// The name of the box that must be ticked.
 pub const BOX: &str = "run";
@@ -37,11 +37,11 @@ pub fn question(
     if text.len() > MAX_BYTES || !is_flat_enough(&arguments, MAX_DEPTH) {
         return None;
     }
-    let (name, meaning) = (tool.name(), meaning(tool.risk()));
+    let (name, effect) = (tool.name(), tool.risk().effect());
     let title = tool.definition().title.as_deref().unwrap_or(name);
     let message = format!(
         "The agent \"{}\" asks to run {name} ({title}) on this server.\n\
-         It is of the class {}, which {meaning}. It is about {}.\n\
+         It is of the class {}, which {effect}. It is about {}.\n\
          Nothing has been done yet. Tick the box and accept to let it run once, with exactly the arguments below; \
          any other answer refuses it.\n\
          {}\
@@ -85,18 +85,6 @@ fn is_flat_enough(value: &Value, depth: usize) -> bool {
     }
 }
 
-fn meaning(risk: Risk) -> &'static str {
-    match risk {
-        Risk::Read => "only reads",
-        Risk::Scan => "sends packets to other machines or ports",
-        Risk::Write => "makes reversible changes",
-        Risk::Disrupt => "stops, destroys or cuts access",
-        Risk::Execute => "runs code",
-        Risk::Reveal => "may show secrets",
-        Risk::Persist => "creates lasting access, or writes what root may run",
-    }
-}
-
 /// Returns the target of the call. A name appears in our text only if it cannot be anything but a name.
 fn target(tool: &Tool, arguments: &Value) -> String {
     let argument = match tool.scope() {
@@ -128,7 +116,7 @@ mod tests {
 
     use super::*;
     use gatewren_base::config::Preset;
-    use gatewren_wire::registry::{Answer, Cx, Result, Toolset};
+    use gatewren_wire::registry::{Answer, Cx, Result, Risk, Toolset};
 
     /// Stops something.
     #[derive(Deserialize, JsonSchema)]

@@ -28,7 +28,7 @@ pub struct JobOutput {
     /// Whether the job has ended; then no output is added.
     pub ended: bool,
     /// Bytes between the requested offset and `offset`, which are no longer kept.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::job_status::is_zero")]
     pub skipped_bytes: u64,
     /// The text; bytes that are not UTF-8 are replaced.
     pub output: String,
@@ -88,14 +88,6 @@ fn whole_chars(bytes: &[u8]) -> &[u8] {
     cut.filter(|at| *at > 0)
         .and_then(|at| bytes.get(..at))
         .unwrap_or(bytes)
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde requires this signature"
-)]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ impl From<Job> for JobStatus {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde requires this signature"
 )]
-fn is_zero(number: &u64) -> bool {
+pub(super) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

@@ -294,12 +294,7 @@ pub fn preset(preset: Preset) -> &'static str {
 pub fn risk(risk: Risk) -> &'static str {
     match risk {
         Risk::Read => "changes nothing",
-        Risk::Scan => "sends packets to other machines or ports",
-        Risk::Write => "makes reversible changes",
-        Risk::Disrupt => "stops, destroys or cuts access",
-        Risk::Execute => "runs code",
-        Risk::Reveal => "may show secrets",
-        Risk::Persist => "creates lasting access, or writes what root may run",
+        other => other.effect(),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::StateError;
 use super::migration::{self, STEPS, is_empty, newest};
 use super::schema::{connect, database_id, open_for_reading, recognise};
+use gatewren_base::sys::immutable_database_uri;
 
 /// A database that is opened read-only.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub fn open_to_look(path: &Path) -> Result<ReadOnlyDatabase, StateError> {
     let frozen = matches!(seen, Err(StateError::Unreadable { .. })) && !has_log_of_its_own(path);
     if frozen {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        connection = connect(&immutable(path), flags)?;
+        connection = connect(&immutable_database_uri(path), flags)?;
     }
     recognise_ours(path, &connection)?;
     Ok(ReadOnlyDatabase {
@@ -80,16 +80,6 @@ fn recognise_ours(path: &Path, connection: &Connection) -> Result<(), StateError
         return Err(StateError::NotOurs(path.to_owned()));
     }
     recognise(path, connection, newest(STEPS))
-}
-
-/// Returns the file as a URI with which SQLite reads it without a lock.
-fn immutable(path: &Path) -> PathBuf {
-    let path = path.as_os_str().as_bytes().iter().map(|byte| match byte {
-        b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
-        letter if letter.is_ascii_alphanumeric() => char::from(*letter).to_string(),
-        other => format!("%{other:02X}"),
-    });
-    PathBuf::from(format!("file:{}?immutable=1", path.collect::<String>()))
 }
 
 /// Returns the definitions in the schema, by name.

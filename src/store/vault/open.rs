@@ -2,7 +2,6 @@
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::error::VaultError;
 use super::migration::{self, APPLICATION_ID};
-use gatewren_base::sys::{FileError, files, random_bytes};
+use gatewren_base::sys::{FileError, files, immutable_database_uri, random_bytes};
 
 /// How long a statement waits for another process that has locked the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,7 +57,10 @@ pub(super) fn looking(path: &Path) -> Result<Connection, VaultError> {
     if !refused || std::fs::metadata(sibling_path(path, "-wal")).is_ok_and(|log| log.len() > 0) {
         return seen.map(|()| connection);
     }
-    let connection = connect(&immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?;
+    let connection = connect(
+        &immutable_database_uri(path),
+        flags | OpenFlags::SQLITE_OPEN_URI,
+    )?;
     recognise(&connection, path).map(|()| connection)
 }
 
@@ -98,16 +100,6 @@ fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
-}
-
-/// Returns the URI with which SQLite reads the file without locks.
-fn immutable(path: &Path) -> PathBuf {
-    let path = path.as_os_str().as_bytes().iter().map(|byte| match byte {
-        b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
-        letter if letter.is_ascii_alphanumeric() => char::from(*letter).to_string(),
-        other => format!("%{other:02X}"),
-    });
-    PathBuf::from(format!("file:{}?immutable=1", path.collect::<String>()))
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, VaultError> {
