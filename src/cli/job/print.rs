@@ -55,7 +55,7 @@ pub fn state_line(desk: &InboxContext, job: &JobStatus) -> String {
     let how = match (job.exit_code, job.signal, job.killed_because, &job.error) {
         (Some(code), ..) => format!(", exit code {code}"),
         (_, Some(signal), ..) => format!(", signal {signal}"),
-        (_, _, Some(why), _) => format!(", because of {why}"),
+        (_, _, Some(why), _) => format!(", because {why}"),
         (.., Some(error)) => format!(", {error}"),
         _ => String::new(),
     };

@@ -31,8 +31,12 @@ pub struct JobStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// Why it was killed, if it was: `timeout`, `output`, `cancelled`, `shutdown`, `memory`, `reaper lost` or `lost`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub killed_because: Option<&'static str>,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "super::outcome::kill_word"
+    )]
+    #[schemars(with = "Option<&'static str>")]
+    pub killed_because: Option<KillReason>,
     /// Why it did not start, if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -84,9 +88,7 @@ impl From<Job> for JobStatus {
             command: job.command,
             exit_code: end.and_then(OperationEnd::exit_code),
             signal: end.and_then(OperationEnd::signal),
-            killed_because: end
-                .and_then(OperationEnd::kill_reason)
-                .map(KillReason::as_str),
+            killed_because: end.and_then(OperationEnd::kill_reason),
             began_at: rfc3339(job.began_ms),
             ended_at: job.ended_ms.map(rfc3339),
             output_bytes: job.output_bytes,
@@ -144,7 +146,7 @@ mod tests {
         let cancelled = killed(KillReason::Cancelled);
         assert_eq!(
             (cancelled.state, cancelled.killed_because),
-            ("killed", Some("cancelled"))
+            ("killed", Some(KillReason::Cancelled))
         );
     }
 }

@@ -1,7 +1,7 @@
 //! The result of a command, as the tools return it.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::helper_client::{Capture, CapturedOutput, FinishedOperation, KillReason, OperationEnd};
 
@@ -25,8 +25,9 @@ pub struct ShellOutcome {
     /// Whether it hit the timeout and was killed with all processes that it started.
     pub timed_out: bool,
     /// Why it was killed, if it was: `timeout`, `output`, `cancelled`, `shutdown`, `memory` or `reaper lost`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub killed_because: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "kill_word")]
+    #[schemars(with = "Option<&'static str>")]
+    pub killed_because: Option<KillReason>,
     /// The duration in milliseconds.
     pub duration_ms: u64,
     /// Standard output; bytes that are not UTF-8 are replaced.
@@ -68,7 +69,7 @@ impl ShellOutcome {
             exit_code: end.exit_code(),
             signal: end.signal(),
             timed_out: end.kill_reason() == Some(KillReason::Timeout),
-            killed_because: end.kill_reason().map(KillReason::as_str),
+            killed_because: end.kill_reason(),
             duration_ms: finished.duration_ms,
             stdout: stdout.text_lossy(),
             stderr: stderr.text_lossy(),
@@ -80,6 +81,16 @@ impl ShellOutcome {
             longer,
         })
     }
+}
+
+/// Serializes why a command was killed as the word that the schema names.
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde requires this signature"
+)]
+pub fn kill_word<S: Serializer>(why: &Option<KillReason>, to: S) -> Result<S::Ok, S::Error> {
+    why.map(KillReason::as_str).serialize(to)
 }
 
 /// Returns the outputs that were cut to be shown.

@@ -85,7 +85,7 @@ pub fn obstacle(ending: &OperationEnd, heard: &str) -> Option<BackendError> {
         OperationEnd::Killed {
             why: KillReason::Timeout,
         } => failed("the program did not end in time and was killed".to_owned()),
-        OperationEnd::Killed { why } => failed(format!("the program was killed ({why:?})")),
+        OperationEnd::Killed { why } => failed(format!("the program was killed: {why}")),
         OperationEnd::Refused(refusal) => Some(refusal.clone().into()),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use gatewren_base::config::Risk;
-use gatewren_host::backends::{JobStatus, Jobs};
+use gatewren_host::backends::{JobStatus, Jobs, KillReason};
 use gatewren_store::state::{Author, Notice, Notifications, State};
 use gatewren_store::vault::{
     AuditDurability, AuditEntry, AuditOutcome, AuditReader, CallFilter, Vault, VaultError,
@@ -82,11 +82,11 @@ fn read_recorded_jobs(file: &Path) -> VecDeque<String> {
 
 /// Notifies the owner of a job that failed, unless its agent cancelled it.
 async fn notify_owner(notifications: &Notifications, job: &JobStatus) {
-    if job.state == "done" || job.killed_because == Some("cancelled") {
+    if job.state == "done" || job.killed_because == Some(KillReason::Cancelled) {
         return;
     }
     let code = job.exit_code.map(|code| format!(", exit code {code}"));
-    let why = job.killed_because.map(|why| format!(", because of {why}"));
+    let why = job.killed_because.map(|why| format!(", because {why}"));
     let notice = Notice {
         container: job.container.as_ref().map(ToString::to_string),
         level: "error",
@@ -111,7 +111,7 @@ async fn record(vault: &Vault, job: &JobStatus) -> Result<(), VaultError> {
         "tool": job.tool,
         "container": job.container,
         "exit_code": job.exit_code,
-        "killed_because": job.killed_because,
+        "killed_because": job.killed_because.map(KillReason::as_str),
         "output_bytes": job.output_bytes,
         "ended_at": job.ended_at,
     });

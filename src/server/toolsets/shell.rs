@@ -13,8 +13,8 @@ use super::failure::failed;
 use super::runtime_commands::note_on_runtime;
 use super::stored_outputs::OUTPUTS;
 use gatewren_host::backends::{
-    CapturedOutput, ContainerRef, KEPT_FOR, Program, Shell, ShellCall, ShellOutcome, StoredOutputs,
-    neutralise,
+    CapturedOutput, ContainerRef, KEPT_FOR, KillReason, Program, Shell, ShellCall, ShellOutcome,
+    StoredOutputs, neutralise,
 };
 use gatewren_wire::protocol::ResourceContents;
 use gatewren_wire::registry::{
@@ -195,12 +195,10 @@ fn summary(outcome: &ShellOutcome) -> String {
     match (outcome.exit_code, outcome.signal, outcome.killed_because) {
         (Some(code), ..) => format!("exit code {code} after {seconds:.3} s"),
         (_, Some(signal), _) => format!("ended by signal {signal} after {seconds:.3} s"),
-        (.., Some("timeout")) => {
+        (.., Some(KillReason::Timeout)) => {
             format!("timeout after {seconds:.3} s: killed, with all its child processes")
         }
-        (.., why) => format!(
-            "killed ({}) after {seconds:.3} s",
-            why.unwrap_or("no reason given")
-        ),
+        (.., Some(why)) => format!("killed after {seconds:.3} s: {why}"),
+        _ => format!("killed after {seconds:.3} s, no reason given"),
     }
 }

@@ -80,7 +80,7 @@ impl fmt::Display for OperationEnd {
         match self {
             Self::Exited { code } => write!(f, "exit code {code}"),
             Self::Signalled { signal } => write!(f, "signal {signal}"),
-            Self::Killed { why } => write!(f, "killed: {why:?}"),
+            Self::Killed { why } => write!(f, "killed: {why}"),
             Self::Refused(OperationRefusal { code, message }) => {
                 write!(f, "refused: {code:?}: {message}")
             }
@@ -109,7 +109,7 @@ pub enum KillReason {
 }
 
 impl KillReason {
-    /// The reason in a word, as the tools show it.
+    /// The reason in a word, as the fields of tools have it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
@@ -120,5 +120,35 @@ impl KillReason {
             Self::Memory => "memory",
             Self::ReaperLost => "reaper lost",
         }
+    }
+}
+
+impl fmt::Display for KillReason {
+    /// The reason as a clause, for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Timeout => "its timeout expired",
+            Self::Output => "it printed more than its limit",
+            Self::Cancelled => "it was cancelled",
+            Self::Shutdown => "the helper was stopped",
+            Self::Lost => "the helper was killed or the host went down",
+            Self::Memory => "it exceeded its memory limit",
+            Self::ReaperLost => "the process that watches it, its reaper, was killed or stopped",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_names_its_reason_in_words() {
+        let end = |why| OperationEnd::Killed { why }.to_string();
+        assert_eq!(end(KillReason::Timeout), "killed: its timeout expired");
+        assert_eq!(
+            end(KillReason::ReaperLost),
+            "killed: the process that watches it, its reaper, was killed or stopped"
+        );
     }
 }
