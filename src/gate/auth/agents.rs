@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::access_end::AccessEnd;
 use super::agent_status::identity;
 use super::error::AuthError;
 use super::grants::GrantBook;
@@ -47,7 +48,7 @@ struct Record {
     identity: Result<Arc<AgentIdentity>, AuthError>,
     id: AgentId,
     expires_ms: Option<u64>,
-    revoked: bool,
+    revoked_ms: Option<u64>,
     touched_ms: AtomicU64,
 }
 
@@ -121,25 +122,33 @@ impl Agents {
         Ok(who)
     }
 
-    /// Authenticates an agent again, with the same token and address. Returns `None` if it is rejected now.
-    pub fn current(&self, who: &Principal) -> Option<Principal> {
-        let known = self.load_agents().ok()?;
+    /// Authenticates an agent again, with the same token and address.
+    ///
+    /// # Errors
+    /// Why it is rejected now.
+    pub fn current(&self, who: &Principal) -> Result<Principal, AccessEnd> {
+        let end = |why| AccessEnd::of(who, why, None);
+        let known = self.load_agents().map_err(end)?;
         let record = known.find(&who.identity.token);
-        let now = self.admit(record?, who.from, now_ms()).ok()?;
+        let record = record.ok_or_else(|| end(AuthError::Unknown))?;
+        let admitted = self.admit(record, who.from, now_ms());
+        let now = admitted.map_err(|why| AccessEnd::of(who, why, record.ended_ms(why)))?;
         let way = who.way;
-        Some(Principal { way, ..now })
+        Ok(Principal { way, ..now })
     }
 
-    /// Waits until an agent's policy, access or name changes, and returns the agent with the change. Returns `None`
-    /// when it is rejected.
-    pub async fn wait_for_change(&self, who: &Principal) -> Option<Principal> {
+    /// Waits until an agent's policy, access or name changes, and returns the agent with the change.
+    ///
+    /// # Errors
+    /// Why it is rejected then.
+    pub async fn wait_for_change(&self, who: &Principal) -> Result<Principal, AccessEnd> {
         let (mut changes, mut live) = (self.changes.clone(), self.live.clone());
         loop {
             changes.mark_unchanged();
             live.mark_unchanged();
             let now = self.current(who)?;
             if now.identity != who.identity {
-                return Some(now);
+                return Ok(now);
             }
             tokio::select! {
                 // The sender cannot be gone, because we hold the vault.
@@ -150,11 +159,14 @@ impl Agents {
         }
     }
 
-    /// Waits until an authenticated agent is rejected.
-    pub async fn wait_for_rejection(&self, who: &Principal) {
+    /// Waits until an authenticated agent is rejected, and returns why.
+    pub async fn wait_for_rejection(&self, who: &Principal) -> AccessEnd {
         let mut who = who.clone();
-        while let Some(now) = self.wait_for_change(&who).await {
-            who = now;
+        loop {
+            match self.wait_for_change(&who).await {
+                Ok(now) => who = now,
+                Err(end) => return end,
+            }
         }
     }
 
@@ -212,7 +224,7 @@ impl Agents {
 impl Record {
     /// Returns the identity, if the agent is accepted at this time from this address.
     fn admitted(&self, from: Option<IpAddr>, now: u64) -> Result<&Arc<AgentIdentity>, AuthError> {
-        if self.revoked {
+        if self.revoked_ms.is_some() {
             return Err(AuthError::Revoked);
         }
         if self.expires_ms.is_some_and(|expires| expires <= now) {
@@ -226,6 +238,15 @@ impl Record {
             return Err(AuthError::Elsewhere);
         }
         Ok(identity)
+    }
+
+    /// Returns when the token became invalid, if it did.
+    fn ended_ms(&self, why: AuthError) -> Option<u64> {
+        match why {
+            AuthError::Revoked => self.revoked_ms,
+            AuthError::Expired => self.expires_ms,
+            _ => None,
+        }
     }
 }
 
@@ -272,7 +293,7 @@ fn record(agent: &Agent, spaces: &Spaces) -> ([u8; 32], Record) {
     let record = Record {
         id: AgentId::from(agent.id.as_str()),
         expires_ms: agent.expires_ms,
-        revoked: agent.revoked_ms.is_some(),
+        revoked_ms: agent.revoked_ms,
         touched_ms: AtomicU64::new(agent.last_used_ms.unwrap_or(0)),
         identity: identity(agent, spaces).map(Arc::new),
     };
@@ -336,7 +357,7 @@ mod tests {
         assert_eq!((&**who.name(), who.preset()), ("claude", Preset::Operate));
         assert_eq!(&**who.space(), "media");
         assert!(who.reach().container("jellyfin") && !who.reach().host());
-        assert!(agents.current(&who).is_some());
+        assert!(agents.current(&who).is_ok());
     }
 
     #[tokio::test]
@@ -379,7 +400,11 @@ mod tests {
             agents.identify(secret.expose(), None).unwrap_err(),
             AuthError::Revoked
         );
-        assert!(agents.current(&who).is_none());
+        let end = agents.current(&who).unwrap_err();
+        let words = end.to_string();
+        let token = who.token_id().unwrap();
+        let named = format!("revoked token {token} of agent claude at 2");
+        assert!(words.contains(&named), "{words}");
     }
 
     #[tokio::test]
@@ -515,7 +540,8 @@ mod tests {
             agents.wait_for_change(&changed),
             rotate_token(vault, &after)
         );
-        assert!(ended.is_none(), "it has the token of before");
+        let words = ended.unwrap_err().to_string();
+        assert!(words.contains("replaced token"), "{words}");
         let token = token.unwrap().unwrap();
         assert!(agents.identify(token.expose(), None).is_ok());
         assert_eq!(
@@ -550,7 +576,8 @@ mod tests {
         assert_eq!(agents.current(&now).unwrap().identity, now.identity);
         let gone = async { in_force.replace(Settings::default()) };
         let (ended, ()) = tokio::join!(agents.wait_for_change(&now), gone);
-        assert!(ended.is_none(), "its space is no longer there");
+        let words = ended.unwrap_err().to_string();
+        assert!(words.contains("has no space"), "{words}");
         let refused = agents.identify(secret.expose(), None).unwrap_err();
         assert_eq!(refused, AuthError::NoSpace);
     }

@@ -31,9 +31,9 @@ impl fmt::Display for AuthError {
             }
             Self::Unknown => "unknown token; ask the owner of the server for a new one",
             Self::Expired => "this token has expired; ask the owner of the server for a new one",
-            Self::Revoked => "this token was revoked by the owner of the server",
+            Self::Revoked => "this token was revoked by the owner of the server; ask the owner for a new one",
             Self::NoSpace => {
-                "this agent has no space, or its space is not in the settings; the owner sets it with gatewren agent edit with gatewren agent edit"
+                "this agent has no space, or its space is not in the settings; the owner sets it with gatewren agent edit"
             }
             Self::Unreadable => {
                 "this agent's policy cannot be read; the owner sets it again with gatewren agent edit"

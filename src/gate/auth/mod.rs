@@ -1,6 +1,7 @@
 //! Authentication: tokens and their agents, the owner's password and logins, and the identity token of a proxy.
 #![forbid(unsafe_code)]
 
+mod access_end;
 mod agent_status;
 mod agents;
 mod bootstrap;
@@ -25,6 +26,7 @@ mod principal;
 mod scrapers;
 mod token;
 
+pub use access_end::AccessEnd;
 pub use agent_status::{policy_of, reach_of};
 pub use agents::Agents;
 pub use bootstrap::{AgentSpec, add_agent, bootstrap, rotate_token};

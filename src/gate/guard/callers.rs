@@ -10,7 +10,9 @@ use hyper::http::request::Parts;
 use super::bearer::{bearer, to_refusal, unauthorized};
 use super::host::{check_own_page, own_origin};
 use super::refusal::Refusal;
-use crate::auth::{Agents, AuthError, Links, LoginError, LoginHolder, Logins, Principal, Scrapers};
+use crate::auth::{
+    AccessEnd, Agents, AuthError, Links, LoginError, LoginHolder, Logins, Principal, Scrapers,
+};
 use gatewren_base::config::{LiveSettings, Settings};
 
 /// The name of the session cookie. With this prefix, browsers accept it only over TLS and for this host (RFC
@@ -86,41 +88,50 @@ impl Callers {
         }
     }
 
-    /// Returns the principal with its current policy; `None` if its access has ended.
-    pub fn current(&self, who: &Principal) -> Option<Principal> {
+    /// Returns the principal with its current policy.
+    ///
+    /// # Errors
+    /// Why its access has ended.
+    pub fn current(&self, who: &Principal) -> Result<Principal, AccessEnd> {
         if who.login().is_some_and(|login| !self.logins.is_open(login)) {
-            return None;
+            return Err(AccessEnd::SignedOut);
         }
         if who
             .link()
             .is_some_and(|link| !self.lets_links_in() || !self.links.is_open(link))
         {
-            return None;
+            return Err(AccessEnd::Unlinked);
         }
-        if who.is_owner() {
-            self.lets_owner_in().then(|| who.clone())
+        if !who.is_owner() {
+            return self.agents.current(who);
+        }
+        if self.lets_owner_in() {
+            Ok(who.clone())
         } else {
-            self.agents.current(who)
+            Err(AccessEnd::OwnerRefused)
         }
     }
 
-    /// Waits until the policy or reach of a principal changes, and returns it; `None` if its access has ended.
-    pub async fn wait_for_change(&self, who: &Principal) -> Option<Principal> {
+    /// Waits until the policy or reach of a principal changes, and returns it.
+    ///
+    /// # Errors
+    /// Why its access has ended.
+    pub async fn wait_for_change(&self, who: &Principal) -> Result<Principal, AccessEnd> {
         tokio::select! {
-            () = self.signed_out(who) => None,
-            () = self.wait_for_unlink(who) => None,
-            () = self.shut_out(owner_on_mcp), if who.is_owner() => None,
+            () = self.signed_out(who) => Err(AccessEnd::SignedOut),
+            () = self.wait_for_unlink(who) => Err(AccessEnd::Unlinked),
+            () = self.shut_out(owner_on_mcp), if who.is_owner() => Err(AccessEnd::OwnerRefused),
             now = self.agents.wait_for_change(who), if !who.is_owner() => now,
         }
     }
 
-    /// Waits until the access of a principal ends.
-    pub async fn wait_for_rejection(&self, who: &Principal) {
+    /// Waits until the access of a principal ends, and returns why.
+    pub async fn wait_for_rejection(&self, who: &Principal) -> AccessEnd {
         tokio::select! {
-            () = self.signed_out(who) => {}
-            () = self.wait_for_unlink(who) => {}
-            () = self.shut_out(owner_on_mcp), if who.is_owner() => {}
-            () = self.agents.wait_for_rejection(who), if !who.is_owner() => {}
+            () = self.signed_out(who) => AccessEnd::SignedOut,
+            () = self.wait_for_unlink(who) => AccessEnd::Unlinked,
+            () = self.shut_out(owner_on_mcp), if who.is_owner() => AccessEnd::OwnerRefused,
+            end = self.agents.wait_for_rejection(who), if !who.is_owner() => end,
         }
     }
 

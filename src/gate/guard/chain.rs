@@ -22,7 +22,7 @@ use super::{
     rate::{Concurrency, ConcurrencySlot, QueueLimits, RateLimiter, SlotLimits},
     refusal::Refusal,
 };
-use crate::auth::{AgentId, Principal};
+use crate::auth::{AccessEnd, AgentId, Principal};
 use crate::http::{ConnectionState, Upload};
 use gatewren_base::config::{LiveSettings, ip_prefix};
 use gatewren_base::sys::{BurstRate, read_lock, write_lock};
@@ -276,32 +276,37 @@ impl Guard {
         self.body_limit().bytes
     }
 
-    /// The current principal of an authenticated agent; `None` if its access has ended.
-    pub fn current(&self, who: &Principal) -> Option<Principal> {
+    /// The current principal of an authenticated agent.
+    ///
+    /// # Errors
+    /// Why its access has ended.
+    pub fn current(&self, who: &Principal) -> Result<Principal, AccessEnd> {
         self.identity.current(who)
     }
 
-    /// Waits until the policy or reach of an authenticated agent changes, and returns the new principal; `None` if
-    /// its access has ended.
-    pub async fn wait_for_change(&self, who: &Principal) -> Option<Principal> {
+    /// Waits until the policy or reach of an authenticated agent changes, and returns the new principal.
+    ///
+    /// # Errors
+    /// Why its access has ended.
+    pub async fn wait_for_change(&self, who: &Principal) -> Result<Principal, AccessEnd> {
         self.identity.wait_for_change(who).await
     }
 
-    /// Waits until the reach of an authenticated agent changes, or its access ends: it may then no longer receive
-    /// the same notifications.
-    pub async fn wait_for_new_reach(&self, who: &Principal) {
+    /// Waits until the reach of an authenticated agent changes: it may then no longer receive the same notifications.
+    ///
+    /// # Errors
+    /// Why its access has ended, if it ended instead.
+    pub async fn wait_for_new_reach(&self, who: &Principal) -> Result<(), AccessEnd> {
         let mut now = who.clone();
-        while let Some(later) = self.identity.wait_for_change(&now).await {
-            if later.reach() != who.reach() {
-                return;
-            }
-            now = later;
+        while now.reach() == who.reach() {
+            now = self.identity.wait_for_change(&now).await?;
         }
+        Ok(())
     }
 
-    /// Waits until the access of an authenticated agent ends.
-    pub async fn wait_for_rejection(&self, who: &Principal) {
-        self.identity.wait_for_rejection(who).await;
+    /// Waits until the access of an authenticated agent ends, and returns why.
+    pub async fn wait_for_rejection(&self, who: &Principal) -> AccessEnd {
+        self.identity.wait_for_rejection(who).await
     }
 
     /// Charges an agent for a message; their number per minute is limited.

@@ -10,7 +10,7 @@ use super::bearer::{to_refusal, unauthorized};
 use super::callers::Callers;
 use super::door::RequiredCredentials;
 use super::refusal::Refusal;
-use crate::auth::{AuthError, Principal};
+use crate::auth::{AccessEnd, AuthError, Principal};
 
 /// How the callers of the door `Agent` are authenticated.
 pub enum Authenticator {
@@ -25,18 +25,23 @@ pub enum Authenticator {
 }
 
 impl Authenticator {
-    /// The current principal of an authenticated agent; `None` if its access has ended.
-    pub fn current(&self, who: &Principal) -> Option<Principal> {
+    /// The current principal of an authenticated agent.
+    ///
+    /// # Errors
+    /// Why its access has ended.
+    pub fn current(&self, who: &Principal) -> Result<Principal, AccessEnd> {
         match self {
             Self::Agents(callers) => callers.current(who),
             #[cfg(feature = "everything")]
-            Self::Anybody(_) | Self::Fixed(_) => Some(who.clone()),
+            Self::Anybody(_) | Self::Fixed(_) => Ok(who.clone()),
         }
     }
 
-    /// Waits until the policy or reach of an agent changes, and returns the new principal; `None` if its access has
-    /// ended.
-    pub async fn wait_for_change(&self, who: &Principal) -> Option<Principal> {
+    /// Waits until the policy or reach of an agent changes, and returns the new principal.
+    ///
+    /// # Errors
+    /// Why its access has ended.
+    pub async fn wait_for_change(&self, who: &Principal) -> Result<Principal, AccessEnd> {
         match self {
             Self::Agents(callers) => callers.wait_for_change(who).await,
             #[cfg(feature = "everything")]
@@ -44,9 +49,9 @@ impl Authenticator {
         }
     }
 
-    /// Waits until an agent's access ends: its token was revoked, replaced or has expired, or its address is no
-    /// longer allowed.
-    pub async fn wait_for_rejection(&self, who: &Principal) {
+    /// Waits until an agent's access ends, and returns why: its token was revoked, replaced or has expired, or its
+    /// address is no longer allowed.
+    pub async fn wait_for_rejection(&self, who: &Principal) -> AccessEnd {
         match self {
             Self::Agents(callers) => callers.wait_for_rejection(who).await,
             #[cfg(feature = "everything")]

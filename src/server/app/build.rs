@@ -212,7 +212,7 @@ async fn engine(
     let guard = guard.clone();
     Ok(engine.with_succession(Arc::new(move |who| {
         let guard = guard.clone();
-        Box::pin(async move { guard.wait_for_change(&who).await })
+        Box::pin(async move { guard.wait_for_change(&who).await.ok() })
     })))
 }
 

@@ -88,10 +88,12 @@ impl Talk<'_> {
         if !clean {
             tracing::warn!("stopped before all calls had ended");
         }
-        if ended == DisconnectReason::Expelled {
-            return failed(
-                "this agent's token was revoked or has expired, or its space has changed",
-            );
+        match ended {
+            DisconnectReason::AccessEnded(end) => return failed(&format!("access ended: {end}")),
+            DisconnectReason::ReachChanged => {
+                return failed("this agent's space has changed; connect again");
+            }
+            _ => {}
         }
         if !clean {
             return ExitCode::FAILURE;

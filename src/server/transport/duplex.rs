@@ -19,6 +19,7 @@ use super::sessions::session::Session;
 use super::sessions::session_token::SessionClaims;
 use super::{methods, running, stateless, wire};
 use crate::dispatch::{CallContext, HeldResource, instructions};
+use gatewren_gate::auth::AccessEnd;
 use gatewren_gate::guard::Refusal;
 use gatewren_wire::protocol::{
     IncomingNotification, RequestId, RequestMeta, RpcBody, RpcError, RpcMessage, RpcRequest,
@@ -45,7 +46,7 @@ pub enum ClientInput {
 }
 
 /// Why a connection has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DisconnectReason {
     /// The client has closed its input.
     Finished,
@@ -53,8 +54,10 @@ pub enum DisconnectReason {
     Unheard,
     /// The server stops.
     Stopped,
-    /// The agent's token was revoked or has expired.
-    Expelled,
+    /// The access of the agent has ended.
+    AccessEnded(AccessEnd),
+    /// The agent reaches other things than before.
+    ReachChanged,
 }
 
 /// A connection.
@@ -130,26 +133,25 @@ impl DuplexConnection {
         if ended != DisconnectReason::Unheard {
             tokio::select! {
                 () = lines.closed() => {}
-                _ = tokio::time::timeout(GRACE, self.wait_for_calls(ended)) => {}
+                _ = tokio::time::timeout(GRACE, self.wait_for_calls(&ended)) => {}
             }
         }
         ended
     }
 
     /// Waits for the calls in progress, and also for the streams if the server ends them.
-    async fn wait_for_calls(&mut self, why: DisconnectReason) {
+    async fn wait_for_calls(&mut self, why: &DisconnectReason) {
         while self.calls.join_next().await.is_some() {}
-        while why != DisconnectReason::Finished && self.streams.join_next().await.is_some() {}
+        while *why != DisconnectReason::Finished && self.streams.join_next().await.is_some() {}
     }
 
     /// Handles an arrival; returns the immediate answer, if there is one.
     async fn take(&mut self, arrival: ClientInput) -> Option<Vec<u8>> {
         // The policy may have changed since the last message.
-        let Some(who) = self.endpoint.guard().current(&self.sender.who) else {
-            let over = RpcError::invalid_request(running::NO_LONGER);
-            return Some(wire::error(None, &over));
-        };
-        self.sender.who = who;
+        match self.endpoint.guard().current(&self.sender.who) {
+            Ok(who) => self.sender.who = who,
+            Err(end) => return Some(wire::error(None, &running::access_ended(&end))),
+        }
         match arrival {
             ClientInput::Broken(id, error) => Some(wire::error(id.as_ref(), &error)),
             ClientInput::Whole(RpcBody::Batch(batch)) => {
@@ -318,7 +320,7 @@ impl DuplexConnection {
         self.streams.spawn(async move {
             tokio::select! {
                 () = heard => {}
-                () = endpoint.guard().wait_for_new_reach(&who) => {}
+                _ = endpoint.guard().wait_for_new_reach(&who) => {}
             }
         });
     }
@@ -342,7 +344,10 @@ async fn wait_for_disconnect(
     tokio::select! {
         () = lines.closed() => DisconnectReason::Unheard,
         _ = stop.wait_for(|stop| *stop) => DisconnectReason::Stopped,
-        () = endpoint.guard().wait_for_new_reach(&sender.who) => DisconnectReason::Expelled,
+        end = endpoint.guard().wait_for_new_reach(&sender.who) => match end {
+            Ok(()) => DisconnectReason::ReachChanged,
+            Err(end) => DisconnectReason::AccessEnded(end),
+        },
     }
 }
 

@@ -8,6 +8,7 @@ use hyper::StatusCode;
 
 use super::{endpoint::Endpoint, wire};
 use crate::dispatch::{CallContext as Sender, CallOutcome, Engine};
+use gatewren_gate::auth::AccessEnd;
 use gatewren_wire::protocol::{MessageBytes, RequestId, RpcError, Version, code};
 
 /// A boxed future.
@@ -23,10 +24,8 @@ pub struct ResponseEnd {
 
 impl ResponseEnd {
     /// The end of a call that was in progress when its agent's access ended.
-    pub fn expelled(id: &RequestId) -> Self {
-        let error = RpcError::invalid_request(
-            "this agent's token was revoked or has expired; the call was cancelled",
-        );
+    pub fn access_ended(id: &RequestId, end: &AccessEnd) -> Self {
+        let error = RpcError::invalid_request(format!("the call was cancelled: {end}"));
         Self {
             status: StatusCode::UNAUTHORIZED,
             body: wire::error(Some(id), &error).into(),
@@ -117,7 +116,7 @@ pub struct CallFuture {
     id: RequestId,
     sender: Sender,
     outcome: SendFuture<Result<CallOutcome, RpcError>>,
-    expelled: Option<SendFuture<()>>,
+    access_end: Option<SendFuture<AccessEnd>>,
 }
 
 impl CallFuture {
@@ -133,7 +132,7 @@ impl CallFuture {
             id,
             sender,
             outcome,
-            expelled: None,
+            access_end: None,
         }
     }
 
@@ -141,13 +140,13 @@ impl CallFuture {
         if let Poll::Ready(outcome) = self.outcome.as_mut().poll(cx) {
             return Poll::Ready(ResponseEnd::of(self.endpoint.engine(), &self.id, outcome));
         }
-        let expelled = self.expelled.get_or_insert_with(|| {
+        let access_end = self.access_end.get_or_insert_with(|| {
             let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
             Box::pin(async move { endpoint.guard().wait_for_rejection(&who).await })
         });
-        expelled
+        access_end
             .as_mut()
             .poll(cx)
-            .map(|()| ResponseEnd::expelled(&self.id))
+            .map(|end| ResponseEnd::access_ended(&self.id, &end))
     }
 }

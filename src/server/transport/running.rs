@@ -12,6 +12,7 @@ use super::stream::PendingReply;
 use super::wire::ClientMessage;
 use super::{methods, question, wire};
 use crate::dispatch::{Call, CallContext, CallOutcome, HeldResource};
+use gatewren_gate::auth::AccessEnd;
 use gatewren_wire::protocol::{
     InputAnswers, MessageBytes, RpcError, RpcRequest, SerializedJson, Version, error_for_stateful,
     for_stateful,
@@ -27,8 +28,10 @@ const MAX_ROUNDS: usize = 16;
 const UNREACHABLE: &str = "this call must ask the person at the client, but it has no stream for the question; \
                            send it alone, with Accept: application/json, text/event-stream";
 
-/// The error of a call if its agent's access has ended.
-pub const NO_LONGER: &str = "access revoked";
+/// The error of a message after its agent's access has ended.
+pub fn access_ended(end: &AccessEnd) -> RpcError {
+    RpcError::invalid_request(format!("access ended: {end}"))
+}
 
 /// Answers a request that is not a call, and so needs no slot.
 pub fn at_once(
@@ -88,7 +91,7 @@ pub fn start(
             body = running.run(&notes) => drop(finish.send(ResponseEnd { status: StatusCode::OK, body })),
             // Before the end of the session, which also follows from the end of the agent's access: the client must
             // get the reason.
-            () = endpoint.guard().wait_for_rejection(&who) => drop(finish.send(ResponseEnd::expelled(&id))),
+            end = endpoint.guard().wait_for_rejection(&who) => drop(finish.send(ResponseEnd::access_ended(&id, &end))),
             () = in_flight.cancelled() => {}
         }
         drop(in_flight);
@@ -194,7 +197,7 @@ impl Running {
         let RpcRequest { id, method, params } = self.request.clone();
         // The policy may have changed between a question and its answer.
         let who = self.endpoint.guard().current(&self.context.who);
-        let who = who.ok_or_else(|| RpcError::invalid_request(NO_LONGER))?;
+        let who = who.map_err(|end| access_ended(&end))?;
         let context = CallContext {
             who,
             ..self.context.clone()

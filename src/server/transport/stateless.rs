@@ -247,7 +247,7 @@ pub fn subscribe(
     let end = ResponseFuture::when(async move {
         Some(tokio::select! {
             outcome = outcome => ResponseEnd::of(fixture.engine(), &id, outcome),
-            () = displaced => {
+            _ = displaced => {
                 let server = &fixture.engine().catalog.server;
                 ResponseEnd::of(fixture.engine(), &id, Ok(subscription_ended(json!(id), server)))
             }

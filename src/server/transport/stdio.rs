@@ -73,7 +73,7 @@ fn charge_message(endpoint: &Endpoint, caller: &CallContext, messages: RpcBody) 
         RpcBody::Batch(_) => None,
     };
     // The agent's limits may have changed. If its access has ended, the message is refused where it is served.
-    let Some(who) = endpoint.guard().current(&caller.who) else {
+    let Ok(who) = endpoint.guard().current(&caller.who) else {
         return ClientInput::Whole(messages);
     };
     match endpoint.guard().charge_agent(&who) {

@@ -55,7 +55,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<ResponseB
             () = WakeIsolated::new(async {
                 tokio::select! {
                     _ = ended.wait_for(|ended| *ended) => {}
-                    () = endpoint.guard().wait_for_new_reach(&client.who) => {}
+                    _ = endpoint.guard().wait_for_new_reach(&client.who) => {}
                 }
             }) => {}
         }
