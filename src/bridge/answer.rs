@@ -114,14 +114,14 @@ pub fn rejection_text(headers: &HeaderMap, status: &str, body: &[u8]) -> String 
 }
 
 /// Returns the error that the client gets for a request without a response.
-pub fn client_error(trouble: &UpstreamError, repeatable: bool) -> RpcError {
-    let unknown = trouble.standing == DeliveryStatus::Unknown && !repeatable;
+pub fn client_error(failure: &UpstreamError, repeatable: bool) -> RpcError {
+    let unknown = failure.delivery == DeliveryStatus::Unknown && !repeatable;
     let hint = if unknown {
         "; it is unknown whether the request was carried out: check before you repeat it"
     } else {
         ""
     };
-    let words = format!("{}{hint}", trouble.words);
+    let words = format!("{}{hint}", failure.words);
     RpcError::new(gatewren_wire::protocol::code::INTERNAL, words)
 }
 

@@ -42,14 +42,14 @@ pub async fn listen(link: Arc<BridgeState>, request: RpcRequest, http_request: U
                 forward_events(&link, &request.id, answer, &mut acknowledged).await
             }
             Ok(answer) => reject(&link, &request.id, answer).await,
-            Err(trouble) if acknowledged && trouble.standing != DeliveryStatus::Never => End::Open,
-            Err(trouble) => End::Refused(trouble),
+            Err(failure) if acknowledged && failure.delivery != DeliveryStatus::Never => End::Open,
+            Err(failure) => End::Refused(failure),
         };
         match end {
             End::Open => {}
             End::Answered => return,
-            End::Refused(trouble) => {
-                let error = client_error(&trouble, true);
+            End::Refused(failure) => {
+                let error = client_error(&failure, true);
                 return link.output.reject(Some(&request.id), &error).await;
             }
         }

@@ -8,7 +8,7 @@ pub struct UpstreamError {
     /// What went wrong and what to do.
     pub words: String,
     /// Whether a retry can help.
-    pub standing: DeliveryStatus,
+    pub delivery: DeliveryStatus,
 }
 
 /// Whether the server received the request, and whether a retry can help.
@@ -24,14 +24,14 @@ pub enum DeliveryStatus {
 
 impl UpstreamError {
     /// Returns an error of this kind.
-    pub fn new(standing: DeliveryStatus, words: impl Into<String>) -> Self {
+    pub fn new(delivery: DeliveryStatus, words: impl Into<String>) -> Self {
         let words = words.into();
-        Self { words, standing }
+        Self { words, delivery }
     }
 
     /// Whether a retry is useful and safe.
     pub fn may_pass(&self, repeatable: bool) -> bool {
-        match self.standing {
+        match self.delivery {
             DeliveryStatus::Away => true,
             DeliveryStatus::Unknown => repeatable,
             DeliveryStatus::Never => false,

@@ -33,7 +33,7 @@ pub struct UpstreamServer {
     bearer: HeaderValue,
     /// How long a request waits while the server is unreachable before it is answered with an
     /// error.
-    patience: Duration,
+    wait_limit: Duration,
     free: Mutex<Vec<(Instant, HttpConnection)>>,
 }
 
@@ -64,14 +64,14 @@ impl UpstreamServer {
     pub fn new(
         client: HttpClient,
         token: &Secret,
-        patience: Duration,
+        wait_limit: Duration,
     ) -> Result<Self, UpstreamError> {
         let words = "the token contains invalid characters";
         let invalid = || UpstreamError::new(DeliveryStatus::Never, words);
         Ok(Self {
             client,
             bearer: bearer(token).ok_or_else(invalid)?,
-            patience,
+            wait_limit,
             free: Mutex::default(),
         })
     }
@@ -81,23 +81,23 @@ impl UpstreamServer {
         &self,
         http_request: &UpstreamRequest,
     ) -> Result<UpstreamResponse, UpstreamError> {
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.wait_limit;
         let mut pause = FIRST_PAUSE;
         loop {
-            let (trouble, wait) = match self.once(http_request).await {
+            let (failure, wait) = match self.once(http_request).await {
                 Ok(answer) => match answer.asks_to_wait() {
                     // The server rejected it before starting it, so it can be repeated.
                     Some(wait) if Instant::now() + wait <= until => (None, wait),
                     _ => return Ok(answer),
                 },
-                Err(trouble) => (Some(trouble), pause),
+                Err(failure) => (Some(failure), pause),
             };
-            if let Some(trouble) = trouble {
-                let again = trouble.may_pass(http_request.repeatable);
+            if let Some(failure) = failure {
+                let again = failure.may_pass(http_request.repeatable);
                 if !again || Instant::now() + wait > until {
-                    return Err(trouble);
+                    return Err(failure);
                 }
-                tracing::debug!(why = trouble.words, "retrying");
+                tracing::debug!(why = failure.words, "retrying");
             }
             tokio::time::sleep(wait).await;
             pause = (pause * 2).min(LONGEST_PAUSE);

@@ -24,8 +24,8 @@ const MAX_RESUMED: u32 = 8;
 /// Forwards a request and its response.
 pub async fn forward(link: Arc<BridgeState>, request: RpcRequest, body: Bytes) {
     let repeatable = is_repeatable(&request.method);
-    if let Err(trouble) = try_forward(&link, &request, &body, repeatable).await {
-        let error = client_error(&trouble, repeatable);
+    if let Err(failure) = try_forward(&link, &request, &body, repeatable).await {
+        let error = client_error(&failure, repeatable);
         link.output.reject(Some(&request.id), &error).await;
     }
 }
@@ -152,15 +152,15 @@ pub async fn forward_notification(link: &BridgeState, body: Bytes) {
         let http_request = session.request(Method::POST, body.clone(), true);
         let answer = match link.server.ask(&http_request).await {
             Ok(answer) => answer,
-            Err(trouble) => {
-                return tracing::warn!(why = trouble.words, "forwarding a message failed");
+            Err(failure) => {
+                return tracing::warn!(why = failure.words, "forwarding a message failed");
             }
         };
         if session.is_over(answer.status) {
             match renew(link, session.number).await {
                 Ok(()) => continue,
-                Err(trouble) => {
-                    return tracing::warn!(why = trouble.words, "forwarding a message failed");
+                Err(failure) => {
+                    return tracing::warn!(why = failure.words, "forwarding a message failed");
                 }
             }
         }

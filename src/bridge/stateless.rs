@@ -38,11 +38,11 @@ pub async fn forward(link: Arc<BridgeState>, request: RpcRequest, http_request: 
         keeps: lists,
     };
     let mut tries = 0;
-    let trouble = loop {
+    let failure = loop {
         tries += 1;
         let answer = match link.server.ask(&http_request).await {
             Ok(answer) => answer,
-            Err(trouble) => break trouble,
+            Err(failure) => break failure,
         };
         match way.forward(answer, &request.id).await {
             ForwardOutcome::Answered(kept) => {
@@ -60,6 +60,6 @@ pub async fn forward(link: Arc<BridgeState>, request: RpcRequest, http_request: 
             ForwardOutcome::Cut { .. } => {}
         }
     };
-    let error = client_error(&trouble, http_request.repeatable);
+    let error = client_error(&failure, http_request.repeatable);
     link.output.reject(Some(&request.id), &error).await;
 }

@@ -32,9 +32,9 @@ pub async fn listen(link: Arc<BridgeState>) {
             }
             Ok(answer) if session.is_over(answer.status) => {
                 last = None;
-                if let Err(trouble) = renew(&link, session.number).await {
-                    tracing::warn!(why = trouble.words, "starting a new session failed");
-                    if trouble.standing == DeliveryStatus::Never {
+                if let Err(failure) = renew(&link, session.number).await {
+                    tracing::warn!(why = failure.words, "starting a new session failed");
+                    if failure.delivery == DeliveryStatus::Never {
                         return;
                     }
                 }
@@ -45,8 +45,8 @@ pub async fn listen(link: Arc<BridgeState>) {
             // The server or a proxy in front of it is busy, or the server does not know the event
             // id.
             Ok(_) => last = None,
-            Err(trouble) => {
-                tracing::debug!(why = trouble.words, "reopening the stream");
+            Err(failure) => {
+                tracing::debug!(why = failure.words, "reopening the stream");
             }
         }
         tokio::time::sleep(pause).await;

@@ -103,8 +103,8 @@ async fn server(args: &BridgeArgs) -> Result<UpstreamServer, String> {
     };
     let client = HttpClient::new(&url, AllowedServers::Https, &known);
     let client = client.map_err(|e| format!("--url {url}: {}", UpstreamError::from(e).words))?;
-    let patience = Duration::from_secs(args.wait);
-    UpstreamServer::new(client, &token, patience).map_err(|trouble| trouble.words)
+    let wait_limit = Duration::from_secs(args.wait);
+    UpstreamServer::new(client, &token, wait_limit).map_err(|failure| failure.words)
 }
 
 /// Reads the token; never from the command line, which every user of the machine can read.

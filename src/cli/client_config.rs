@@ -19,7 +19,7 @@ use gatewren_gate::auth::is_token;
 use gatewren_gate::http::CertificateFacts;
 use gatewren_gate::owner_actions::{
     AUTHORITY_FILE, Snippet, SnippetConnection, client_words, find_active_agent, reached_at,
-    rotate, sanitize, snippets, standing,
+    rotate, sanitize, snippets, token_status,
 };
 use gatewren_store::vault::Agent;
 
@@ -177,7 +177,7 @@ fn find_agent(
     };
     let vault = args.place.vault()?;
     let agent = find_active_agent(&vault, asked)?;
-    if let Some(why) = standing(&agent, &settings.spaces).refused {
+    if let Some(why) = token_status(&agent, &settings.spaces).refused {
         return Err(format!(
             "{} would be rejected: {why}; fix that with gatewren agent edit",
             sanitize(&agent.name)

@@ -12,7 +12,7 @@ use super::console::target::InstanceArgs;
 use super::units::{UnitState, systemd_runs};
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{now_ms, rfc3339};
-use gatewren_gate::owner_actions::{expires_soon, sanitize, standing};
+use gatewren_gate::owner_actions::{expires_soon, sanitize, token_status};
 use gatewren_store::vault::{Agent, AuditReader, CallFilter, Vault};
 
 /// Exit code: the server does not answer; the same as of `systemctl status`.
@@ -103,7 +103,7 @@ fn read_vault(place: &InstanceArgs, settings: &Settings) -> Result<VaultSummary,
         .into_iter()
         .filter(|agent| agent.revoked_ms.is_none())
         .map(|agent| {
-            let comes_in = standing(&agent, &settings.spaces).refused.is_none();
+            let comes_in = token_status(&agent, &settings.spaces).refused.is_none();
             (agent, comes_in)
         });
     let newest = AuditReader::open(&file).and_then(|audit| {

@@ -14,7 +14,7 @@ use gatewren_base::sys::{Secret, files};
 use gatewren_base::telemetry;
 use gatewren_gate::auth::{Agents, bootstrap, make_code};
 use gatewren_server::app::{
-    EngineSockets, HelperPlan, Server, ServerPlan, build, open_sockets, run as run_house, run_stdio,
+    EngineSockets, HelperPlan, Server, ServerPlan, build, open_sockets, run as run_server, run_stdio,
 };
 
 /// The arguments of the command.
@@ -104,7 +104,7 @@ async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
         policy: args.policy,
     };
     let json = args.json;
-    Ok(run_house(server, sockets, move |_| words.print(json)).await)
+    Ok(run_server(server, sockets, move |_| words.print(json)).await)
 }
 
 /// Serves the one client that started us. Clients start such commands several times, for each of their windows

@@ -104,7 +104,7 @@ impl Channel {
             }
             _ => {}
         }
-        let is_seen = !self.url.starts_with("https://") && !is_this_box(&self.url);
+        let is_seen = !self.url.starts_with("https://") && !is_this_server(&self.url);
         (self.token_file.is_some() && is_seen).then(|| {
             format!(
                 "{section}: a token is sent only over https:// or to this server itself, because anyone on the network \
@@ -115,7 +115,7 @@ impl Channel {
 }
 
 /// Returns whether plain HTTP to this URL stays on this host, judging by the host in the URL.
-fn is_this_box(url: &str) -> bool {
+fn is_this_server(url: &str) -> bool {
     let host = host_of(url.strip_prefix("http://").unwrap_or_default());
     ["127.0.0.1", "[::1]", "localhost"].contains(&host)
 }

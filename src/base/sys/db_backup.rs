@@ -26,7 +26,7 @@ pub fn keep_copy<E>(
     fill: impl FnOnce(&Path) -> Result<(), E>,
     refused: impl Fn(FileError) -> E,
 ) -> Result<PathBuf, E> {
-    thin_out(path);
+    remove_old_copies(path);
     let stamp = rfc3339(now_ms()).replace(':', "-");
     let copy = with_suffix(path, &format!("{MARK}{version}.{stamp}"));
     let passing = with_suffix(&copy, UNFINISHED);
@@ -50,7 +50,7 @@ pub fn keep_copy<E>(
 }
 
 /// Makes room for one more copy, and removes incomplete ones. Files that cannot be removed stay.
-fn thin_out(path: &Path) {
+fn remove_old_copies(path: &Path) {
     let (unfinished, mut kept): (Vec<_>, Vec<_>) = copies(path)
         .into_iter()
         .partition(|copy| copy.to_string_lossy().ends_with(UNFINISHED));

@@ -119,7 +119,7 @@ impl Spawn<'_> {
             stage: SpawnStage::Fork,
             cause,
         };
-        let (trouble, report) = pipe().map_err(fork_failed)?;
+        let (error_pipe, report) = pipe().map_err(fork_failed)?;
         let plan = Plan::of(self, report.as_raw_fd());
         let old_mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
         let old_mask = old_mask.map_err(|e| fork_failed(e.into()))?;
@@ -128,7 +128,7 @@ impl Spawn<'_> {
         let child = forked.map_err(fork_failed)?;
         restored.map_err(|e| fork_failed(e.into()))?;
         drop(report);
-        match read_spawn_error(File::from(trouble)) {
+        match read_spawn_error(File::from(error_pipe)) {
             None => Ok(child),
             Some(error) => {
                 // The child exits right after its report, so this wait is short.

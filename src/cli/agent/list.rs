@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::console::table::table;
 use super::context::CliContext;
 use gatewren_base::sys::rfc3339;
-use gatewren_gate::owner_actions::{sanitize, standing};
+use gatewren_gate::owner_actions::{sanitize, token_status};
 use gatewren_store::vault::Agent;
 
 pub fn run(context: &CliContext) -> Result<String, String> {
@@ -31,7 +31,7 @@ pub fn row(context: &CliContext, agent: &Agent) -> Value {
     let overrides: Value = serde_json::from_str(&agent.overrides).unwrap_or_default();
     json!({
         "id": agent.id, "name": agent.name, "policy": agent.preset.as_str(), "overrides": overrides,
-        "space": agent.space, "state": standing(agent, &context.spaces).word,
+        "space": agent.space, "state": token_status(agent, &context.spaces).word,
         "created": rfc3339(agent.created_ms), "expires": agent.expires_ms.map(rfc3339),
         "revoked": agent.revoked_ms.map(rfc3339), "last_used": agent.last_used_ms.map(rfc3339),
     })
@@ -47,7 +47,7 @@ fn cells(context: &CliContext, agent: &Agent) -> [String; 6] {
         sanitize(&agent.name),
         format!("{}{differs}", agent.preset),
         sanitize(agent.space.as_deref().unwrap_or("-")),
-        standing(agent, &context.spaces).word.to_owned(),
+        token_status(agent, &context.spaces).word.to_owned(),
         used,
     ]
 }

@@ -6,7 +6,7 @@ use super::{context::CliContext, list};
 use gatewren_base::config::{Glob, Mode, Policy, Risk, Space, WHOLE_SERVER};
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::auth::{AuthError, policy_of};
-use gatewren_gate::owner_actions::{PolicyPreview, find_agent, sanitize, standing};
+use gatewren_gate::owner_actions::{PolicyPreview, find_agent, sanitize, token_status};
 use gatewren_gate::policy::class;
 use gatewren_store::vault::Agent;
 
@@ -24,21 +24,21 @@ fn words(mode: Mode) -> &'static str {
 pub fn run(context: &CliContext, asked: &str) -> Result<String, String> {
     let agent = find_agent(&context.vault, asked)?;
     let policy = policy_of(&agent);
-    let outlook =
+    let preview =
         policy.map(|policy| PolicyPreview::of(&agent, policy, &context.spaces, &context.tools));
     Ok(if context.json {
-        as_json(context, &agent, outlook.as_ref().ok())
+        as_json(context, &agent, preview.as_ref().ok())
     } else {
-        in_words(context, &agent, outlook.as_ref())
+        in_words(context, &agent, preview.as_ref())
     })
 }
 
-fn as_json(context: &CliContext, agent: &Agent, outlook: Option<&PolicyPreview>) -> String {
+fn as_json(context: &CliContext, agent: &Agent, preview: Option<&PolicyPreview>) -> String {
     let mut shown = list::row(context, agent);
-    if let (Some(outlook), Some(shown)) = (outlook, shown.as_object_mut()) {
+    if let (Some(preview), Some(shown)) = (preview, shown.as_object_mut()) {
         let PolicyPreview {
             policy, tools, off, ..
-        } = outlook;
+        } = preview;
         let member = |risk: Risk| (risk.to_string(), json!(class(policy, risk)));
         let classes: Map<String, Value> = Risk::ALL.map(member).into_iter().collect();
         let tools = tools
@@ -55,11 +55,11 @@ fn as_json(context: &CliContext, agent: &Agent, outlook: Option<&PolicyPreview>)
 fn in_words(
     context: &CliContext,
     agent: &Agent,
-    outlook: Result<&PolicyPreview, &AuthError>,
+    preview: Result<&PolicyPreview, &AuthError>,
 ) -> String {
     let mut lines = vec![format!("{} ({})", sanitize(&agent.name), agent.id)];
     let mut say = |what: &str, words: &str| lines.push(format!("  {what:<10}{words}"));
-    match standing(agent, &context.spaces).refused {
+    match token_status(agent, &context.spaces).refused {
         Some(why) => say("token", &format!("access denied: {why}")),
         None => say("token", &token(agent)),
     }
@@ -69,7 +69,7 @@ fn in_words(
         tools,
         off,
         hidden,
-    }) = outlook
+    }) = preview
     {
         say(
             "policy",

@@ -52,7 +52,7 @@ fn look(
 ) -> Result<Found, gatewren_store::vault::VaultError> {
     Ok(Found {
         chain: audit.verify()?,
-        exact: audit.exact_standing()?,
+        exact: audit.count_sealed_arguments()?,
         anchors: match gathered {
             GatheredAnchors::Anchors(anchors) => Ok(audit.compare(anchors)?),
             GatheredAnchors::Nothing(why) => Err(why),

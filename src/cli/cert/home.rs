@@ -6,7 +6,7 @@ use super::super::console::target::InstanceArgs;
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_base::sys::{act_as_owner_of, as_owner_of, files, is_root};
 use gatewren_gate::http::{CertificateFacts, CertificateSubject, TlsSource};
-use gatewren_server::app::{box_addresses, box_names, certificate};
+use gatewren_server::app::{certificate, server_addresses, server_names};
 
 /// A gatewren and its certificate.
 pub struct CertContext {
@@ -90,10 +90,12 @@ impl CertContext {
     /// The current names and addresses of this host.
     pub fn subjects(&self) -> Vec<CertificateSubject> {
         let settings = &self.settings;
-        let names = box_names(&settings.names).into_iter();
+        let names = server_names(&settings.names).into_iter();
         let allowed = settings.access.allowed_hosts.iter().cloned();
         let names = names.chain(allowed).filter_map(|name| name.parse().ok());
-        let addresses = box_addresses().into_iter().map(CertificateSubject::Address);
+        let addresses = server_addresses()
+            .into_iter()
+            .map(CertificateSubject::Address);
         let mut subjects: Vec<CertificateSubject> = names.chain(addresses).collect();
         subjects.sort();
         subjects.dedup();

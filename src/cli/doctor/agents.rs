@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::finding::Finding;
 use gatewren_base::config::Spaces;
 use gatewren_base::sys::now_ms;
-use gatewren_gate::owner_actions::{expires_soon, standing};
+use gatewren_gate::owner_actions::{expires_soon, token_status};
 use gatewren_store::vault::{Agent, Vault};
 
 /// A token that was not used for this long is reported.
@@ -38,7 +38,7 @@ fn check_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> 
         .collect();
     let active = kept
         .iter()
-        .filter(|agent| standing(agent, spaces).refused.is_none())
+        .filter(|agent| token_status(agent, spaces).refused.is_none())
         .count();
     let mut found = Vec::new();
     if active == 0 {
@@ -55,7 +55,7 @@ fn check_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> 
         } else {
             NEW_MS
         };
-        standing(agent, spaces).refused.is_none() && now_ms.saturating_sub(since) > most
+        token_status(agent, spaces).refused.is_none() && now_ms.saturating_sub(since) > most
     });
     if let Some(names) = unused {
         let seen = format!("unused tokens: those of {names}");
@@ -65,7 +65,9 @@ fn check_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> 
             "gatewren agent revoke NAME",
         ));
     }
-    let spaceless = list_names(&kept, |agent| standing(agent, spaces).word == "no space");
+    let spaceless = list_names(&kept, |agent| {
+        token_status(agent, spaces).word == "no space"
+    });
     if let Some(names) = spaceless {
         let seen = format!("the space of {names} is not in the settings, so access is denied");
         found.push(Finding::warning(

@@ -30,7 +30,7 @@ const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(400);
 
 /// Makes the call, then expires the token that it was made with.
-pub async fn look(door: &LocalServer, vault: &Vault, at: IpAddr) -> Finding {
+pub async fn look(server: &LocalServer, vault: &Vault, at: IpAddr) -> Finding {
     const CHECK: &str = "call";
     let (agent, token) = match token(vault).await {
         Ok(made) => made,
@@ -38,7 +38,7 @@ pub async fn look(door: &LocalServer, vault: &Vault, at: IpAddr) -> Finding {
             return Finding::skipped(CHECK, format!("cannot create a token for it: {cause}"));
         }
     };
-    let outcome = make_call(door, at, &token).await;
+    let outcome = make_call(server, at, &token).await;
     let ended = Agent {
         expires_ms: Some(now_ms()),
         ..agent.clone()
@@ -59,18 +59,18 @@ pub async fn look(door: &LocalServer, vault: &Vault, at: IpAddr) -> Finding {
             let seen = format!(
                 "{TOOL} was called over TLS at {}, port {}",
                 in_url(at),
-                door.port
+                server.port
             );
             Finding::good(CHECK, seen)
         }
     }
 }
 
-async fn make_call(door: &LocalServer, at: IpAddr, token: &Secret) -> Result<(), String> {
+async fn make_call(server: &LocalServer, at: IpAddr, token: &Secret) -> Result<(), String> {
     let mut tries = 0;
     loop {
         tries += 1;
-        match door.call(at, token, TOOL).await {
+        match server.call(at, token, TOOL).await {
             Ok(result) => {
                 let name = result.pointer("/structuredContent/name");
                 return match name.and_then(serde_json::Value::as_str) {

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_base::sys::{now_ms, rfc3339};
 use gatewren_gate::http::CertificateFacts;
-use gatewren_server::app::{box_names, certificate};
+use gatewren_server::app::{certificate, server_names};
 
 /// Our own authority renews 30 days before the end, so fewer days left means that renewal failed.
 const OWN_DAYS: i64 = 29;
@@ -14,7 +14,7 @@ const GIVEN_DAYS: i64 = 10;
 
 /// The names of this host that the certificate does not cover.
 fn find_uncovered(settings: &Settings, facts: &CertificateFacts) -> Option<String> {
-    let names = box_names(&settings.names).into_iter();
+    let names = server_names(&settings.names).into_iter();
     let uncovered: Vec<String> = names
         .filter(|name| name.parse().is_ok_and(|subject| !facts.covers(&subject)))
         .collect();

@@ -75,15 +75,15 @@ async fn look(args: &DoctorArgs, report: &mut Report) {
     }
     report.report_finding(certificate::look(&settings));
     report.report_all(machine::look(&settings));
-    let door = LocalServer::of(&settings, args.address, !args.place.is_a_directory()).await;
-    let answers = reach::answers(&door).await;
+    let server = LocalServer::of(&settings, args.address, !args.place.is_a_directory()).await;
+    let answers = reach::answers(&server).await;
     let up = answers.state == FindingState::Good;
     report.report_finding(answers);
     let mut way = None;
     if up {
-        let (found, at) = reach::look(&door, &settings).await;
+        let (found, at) = reach::look(&server, &settings).await;
         report.report_all(found);
-        way = Some((&door, at.unwrap_or_else(|| door.near.ip())));
+        way = Some((&server, at.unwrap_or_else(|| server.near.ip())));
     }
     check_as_service(args, &settings, way, report).await;
 }
@@ -91,14 +91,14 @@ async fn look(args: &DoctorArgs, report: &mut Report) {
 fn check_settings(args: &DoctorArgs, settings: &Settings, report: &mut Report) {
     let found = Findings::of(settings, &args.place.file_of_settings());
     let remedy = "gatewren check";
-    let is_well = found.problems.is_empty() && found.warnings.is_empty();
+    let has_no_findings = found.problems.is_empty() && found.warnings.is_empty();
     for problem in &found.problems {
         report.report_finding(Finding::problem("settings", problem.to_string(), remedy));
     }
     for warning in &found.warnings {
         report.report_finding(Finding::warning("settings", warning.to_string(), remedy));
     }
-    if is_well {
+    if has_no_findings {
         report.report_finding(Finding::good(
             "settings",
             "the settings and the certificate are valid",
@@ -150,8 +150,8 @@ async fn check_as_service(
             "systemctl start gatewren-helper.socket",
         )),
     }
-    if let (Some((door, at)), false) = (way, args.no_self_test) {
-        report.report_finding(call::look(door, &vault, at).await);
+    if let (Some((server, at)), false) = (way, args.no_self_test) {
+        report.report_finding(call::look(server, &vault, at).await);
     }
 }
 

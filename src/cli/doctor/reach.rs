@@ -6,14 +6,14 @@ use super::super::console::listener::{LocalServer, in_url};
 use super::finding::Finding;
 use gatewren_base::config::Settings;
 use gatewren_gate::http::is_local;
-use gatewren_server::app::{box_addresses, box_names};
+use gatewren_server::app::{server_addresses, server_names};
 
 /// The maximum number of addresses and names to try.
 const MOST: usize = 8;
 
 /// The addresses at which others in the local network reach this host.
 fn lan_addresses() -> Vec<IpAddr> {
-    let mut addresses = box_addresses();
+    let mut addresses = server_addresses();
     addresses.retain(|address| {
         let link_local = match address {
             IpAddr::V4(v4) => v4.is_link_local(),
@@ -28,36 +28,36 @@ fn lan_addresses() -> Vec<IpAddr> {
 }
 
 /// Checks whether the server answers. If not, the other checks are skipped.
-pub async fn answers(door: &LocalServer) -> Finding {
-    let at = door.near.ip();
-    match door.probe(at, &in_url(at)).await {
-        Ok(()) => Finding::good("answers", format!("it answers at {}", door.near)),
+pub async fn answers(server: &LocalServer) -> Finding {
+    let at = server.near.ip();
+    match server.probe(at, &in_url(at)).await {
+        Ok(()) => Finding::good("answers", format!("it answers at {}", server.near)),
         Err(cause) => Finding::problem(
             "answers",
-            format!("it does not answer at {}: {cause}", door.near),
+            format!("it does not answer at {}: {cause}", server.near),
             "systemctl status gatewren; gatewren check; for a server started by hand, give its port with --address",
         ),
     }
 }
 
 /// Checks each address and each name; also returns the first local address that answered.
-pub async fn look(door: &LocalServer, settings: &Settings) -> (Vec<Finding>, Option<IpAddr>) {
-    let (mut found, at) = if door.is_local {
+pub async fn look(server: &LocalServer, settings: &Settings) -> (Vec<Finding>, Option<IpAddr>) {
+    let (mut found, at) = if server.is_local {
         let seen = "it listens only on a loopback address, so no other machine can reach it";
         (vec![Finding::skipped("network", seen)], None)
     } else {
-        network(door).await
+        network(server).await
     };
-    found.extend(names(door, settings).await);
+    found.extend(names(server, settings).await);
     (found, at)
 }
 
-async fn network(door: &LocalServer) -> (Vec<Finding>, Option<IpAddr>) {
+async fn network(server: &LocalServer) -> (Vec<Finding>, Option<IpAddr>) {
     let mut found = Vec::new();
     let addresses = lan_addresses();
     let mut well = Vec::new();
     for at in &addresses {
-        match door.probe(*at, &in_url(*at)).await {
+        match server.probe(*at, &in_url(*at)).await {
             Ok(()) => well.push(*at),
             Err(cause) => found.push(Finding::problem(
                 "network",
@@ -73,17 +73,17 @@ async fn network(door: &LocalServer) -> (Vec<Finding>, Option<IpAddr>) {
         found.push(Finding::warning("network", seen, remedy));
     } else if !well.is_empty() {
         let shown: Vec<String> = well.iter().map(ToString::to_string).collect();
-        let seen = format!("it answers at {}, port {}", shown.join(", "), door.port);
+        let seen = format!("it answers at {}, port {}", shown.join(", "), server.port);
         found.push(Finding::good("network", seen));
     }
     (found, well.first().copied())
 }
 
 /// A rejected name is missing in the list of hosts or in the certificate.
-async fn names(door: &LocalServer, settings: &Settings) -> Vec<Finding> {
+async fn names(server: &LocalServer, settings: &Settings) -> Vec<Finding> {
     let (mut well, mut found) = (Vec::new(), Vec::new());
-    for name in box_names(&settings.names).into_iter().take(MOST) {
-        match door.probe(door.near.ip(), &name).await {
+    for name in server_names(&settings.names).into_iter().take(MOST) {
+        match server.probe(server.near.ip(), &name).await {
             Ok(()) => well.push(name),
             Err(cause) => found.push(Finding::problem(
                 "names",

@@ -52,15 +52,15 @@ fn audit(vault: &Path) -> Finding {
 /// Checks whether the sealed arguments can be opened; empty if all can.
 fn exact(vault: &Path) -> Vec<Finding> {
     let remedy = format!("gatewren audit verify --dir {}", shown_directory(vault));
-    match AuditReader::open(vault).and_then(|audit| audit.exact_standing()) {
-        Ok(standing) if standing.is_whole() => standing
+    match AuditReader::open(vault).and_then(|audit| audit.count_sealed_arguments()) {
+        Ok(counts) if counts.is_whole() => counts
             .words()
             .into_iter()
             .map(|seen| {
                 Finding::warning("exact", seen, "keep the owner's password in a safe place")
             })
             .collect(),
-        Ok(standing) => standing
+        Ok(counts) => counts
             .words()
             .into_iter()
             .map(|seen| Finding::problem("exact", seen, remedy.clone()))

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::owner_action::owner_context;
 use super::ask::ask_yes;
-use super::desk::InboxContext;
+use super::context::InboxContext;
 use gatewren_base::sys::{exact_line, rfc3339};
 use gatewren_gate::owner_actions;
 use gatewren_gate::owner_actions::{
@@ -35,19 +35,19 @@ pub struct InboxGrantArgs {
 
 /// Creates a grant.
 pub async fn grant(
-    desk: &InboxContext,
+    inbox: &InboxContext,
     asked: &InboxGrantArgs,
     json: bool,
 ) -> Result<String, String> {
-    let agent = desk.agent(&asked.agent)?;
-    known_tool(&desk.vault, &asked.tool)?;
+    let agent = inbox.agent(&asked.agent)?;
+    known_tool(&inbox.vault, &asked.tool)?;
     let (tool, target) = (asked.tool.as_str(), asked.target.as_deref());
     let prefix = asked.prefix.clone();
     let bound = prefix.map_or(GrantBound::Any, GrantBound::Prefix);
     if is_broad(target, &bound) && !asked.broad {
         let words = format!(
             "This allows {} the following without asking, until the grant expires: {}.",
-            exact_line(desk.name(&agent)),
+            exact_line(inbox.name(&agent)),
             granted_words(tool, target, &bound)
         );
         let otherwise = "limit it with --target or --prefix, or add --broad to allow every call";
@@ -60,31 +60,31 @@ pub async fn grant(
         bound,
         span: asked.span,
     };
-    let given = owner_actions::grant(&owner_context(&desk.vault), request).await?;
+    let given = owner_actions::grant(&owner_context(&inbox.vault), request).await?;
     Ok(if json {
-        as_json(desk, &given).to_string()
+        as_json(inbox, &given).to_string()
     } else {
-        line(desk, &given)
+        line(inbox, &given)
     })
 }
 
 /// Lists the active grants.
-pub fn list(desk: &InboxContext, json: bool) -> Result<String, String> {
-    let grants = desk.vault.grants().holding().map_err(|e| e.to_string())?;
+pub fn list(inbox: &InboxContext, json: bool) -> Result<String, String> {
+    let grants = inbox.vault.grants().holding().map_err(|e| e.to_string())?;
     if json {
-        let rows = grants.iter().map(|grant| as_json(desk, grant));
+        let rows = grants.iter().map(|grant| as_json(inbox, grant));
         return Ok(Value::Array(rows.collect()).to_string());
     }
     if grants.is_empty() {
         return Ok("there are no active grants".to_owned());
     }
-    let lines: Vec<String> = grants.iter().map(|grant| line(desk, grant)).collect();
+    let lines: Vec<String> = grants.iter().map(|grant| line(inbox, grant)).collect();
     Ok(lines.join("\n"))
 }
 
 /// Ends a grant.
-pub async fn end(desk: &InboxContext, id: &str, json: bool) -> Result<String, String> {
-    if !end_grant(&owner_context(&desk.vault), id).await? {
+pub async fn end(inbox: &InboxContext, id: &str, json: bool) -> Result<String, String> {
+    if !end_grant(&owner_context(&inbox.vault), id).await? {
         return Err(format!(
             "there is no active grant {id}; `gatewren inbox grants` lists them"
         ));
@@ -96,11 +96,11 @@ pub async fn end(desk: &InboxContext, id: &str, json: bool) -> Result<String, St
     })
 }
 
-fn as_json(desk: &InboxContext, grant: &Given) -> Value {
+fn as_json(inbox: &InboxContext, grant: &Given) -> Value {
     json!({
         "id": grant.id,
         "agent": grant.agent,
-        "agent_name": desk.name(&grant.agent),
+        "agent_name": inbox.name(&grant.agent),
         "tool": grant.tool,
         "target": grant.target,
         "allows": granted_words(&grant.tool, grant.target.as_deref(), &grant.bound),
@@ -118,12 +118,12 @@ fn as_json(desk: &InboxContext, grant: &Given) -> Value {
     })
 }
 
-fn line(desk: &InboxContext, grant: &Given) -> String {
+fn line(inbox: &InboxContext, grant: &Given) -> String {
     exact_line(&format!(
         "{}  until {}: allows {} without asking: {} (by {})",
         grant.id,
         rfc3339(grant.until_ms),
-        desk.name(&grant.agent),
+        inbox.name(&grant.agent),
         granted_words(&grant.tool, grant.target.as_deref(), &grant.bound),
         grant.given_by
     ))

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::console::output::{conclude, fail};
 use super::super::owner_action::owner_context;
 use super::ask::ask_yes;
-use super::desk::InboxContext;
+use super::context::InboxContext;
 use super::{look, print};
 use gatewren_base::sys::now_ms;
 use gatewren_gate::auth::CommandPrefix;
@@ -82,19 +82,19 @@ pub struct InboxRejectArgs {
 
 /// Approves changes.
 pub async fn approve(
-    desk: &InboxContext,
+    inbox: &InboxContext,
     state: Option<&Path>,
     asked: &InboxApproveArgs,
     json: bool,
 ) -> ExitCode {
-    match approve_change(desk, state, asked).await {
-        Ok(decided) => report(desk, &decided, json, asked.wait),
+    match approve_change(inbox, state, asked).await {
+        Ok(decided) => report(inbox, &decided, json, asked.wait),
         Err(words) => fail(&words),
     }
 }
 
 async fn approve_change(
-    desk: &InboxContext,
+    inbox: &InboxContext,
     state: Option<&Path>,
     asked: &InboxApproveArgs,
 ) -> Result<Vec<Decided>, String> {
@@ -104,15 +104,21 @@ async fn approve_change(
     }
     let which = &asked.which;
     let changes = match &which.all_of {
-        Some(agent) => shown_first(desk, state, agent, asked.as_of.as_deref())?,
-        None => desk.changes(&which.changes)?,
+        Some(agent) => shown_first(inbox, state, agent, asked.as_of.as_deref())?,
+        None => inbox.changes(&which.changes)?,
     };
-    let mut decided = decide(desk, changes, which.note.as_deref(), OwnerDecision::Approve).await?;
+    let mut decided = decide(
+        inbox,
+        changes,
+        which.note.as_deref(),
+        OwnerDecision::Approve,
+    )
+    .await?;
     if let Some(span) = asked.grant {
-        grants(desk, &mut decided, asked, span).await?;
+        grants(inbox, &mut decided, asked, span).await?;
     }
     if asked.wait {
-        wait(desk, &mut decided).await?;
+        wait(inbox, &mut decided).await?;
     }
     Ok(decided)
 }
@@ -120,13 +126,13 @@ async fn approve_change(
 /// All pending changes of an agent, after the owner has seen them: now on the terminal, or before, identified by
 /// a digest.
 fn shown_first(
-    desk: &InboxContext,
+    inbox: &InboxContext,
     state: Option<&Path>,
     agent: &str,
     as_of: Option<&str>,
 ) -> Result<Vec<Change>, String> {
-    let id = desk.agent(agent)?;
-    let waiting = || ChangeBatch::all_of(&desk.vault, &id);
+    let id = inbox.agent(agent)?;
+    let waiting = || ChangeBatch::all_of(&inbox.vault, &id);
     let shown = waiting()?;
     if shown.changes.is_empty() {
         return Err(NOTHING_WAITS.to_owned());
@@ -138,7 +144,7 @@ fn shown_first(
     let otherwise = format!(
         "run `gatewren inbox show --all-of {id}`, and add --as-of with the digest on its last line"
     );
-    ask_yes(&look::pages(desk, state, &shown), &question, &otherwise)?;
+    ask_yes(&look::pages(inbox, state, &shown), &question, &otherwise)?;
     // Something may have changed while the owner was reading.
     let now = waiting()?;
     now.check(&shown.digest)?;
@@ -146,21 +152,21 @@ fn shown_first(
 }
 
 /// Rejects changes.
-pub async fn reject(desk: &InboxContext, asked: &InboxRejectArgs, json: bool) -> ExitCode {
+pub async fn reject(inbox: &InboxContext, asked: &InboxRejectArgs, json: bool) -> ExitCode {
     let which = &asked.which;
     let changes = match &which.all_of {
-        Some(agent) => desk
+        Some(agent) => inbox
             .agent(agent)
-            .and_then(|id| ChangeBatch::all_of(&desk.vault, &id))
+            .and_then(|id| ChangeBatch::all_of(&inbox.vault, &id))
             .map(|all| all.changes),
-        None => desk.changes(&which.changes),
+        None => inbox.changes(&which.changes),
     };
     let decided = match changes {
-        Ok(changes) => decide(desk, changes, which.note.as_deref(), OwnerDecision::Reject).await,
+        Ok(changes) => decide(inbox, changes, which.note.as_deref(), OwnerDecision::Reject).await,
         Err(words) => Err(words),
     };
     match decided {
-        Ok(decided) => report(desk, &decided, json, false),
+        Ok(decided) => report(inbox, &decided, json, false),
         Err(words) => fail(&words),
     }
 }
@@ -176,7 +182,7 @@ struct Decided {
 }
 
 async fn decide(
-    desk: &InboxContext,
+    inbox: &InboxContext,
     changes: Vec<Change>,
     note: Option<&str>,
     verb: OwnerDecision,
@@ -186,7 +192,7 @@ async fn decide(
     }
     let mut decided = Vec::new();
     for change in changes {
-        let ruled = decide_change(&owner_context(&desk.vault), change, note, verb).await?;
+        let ruled = decide_change(&owner_context(&inbox.vault), change, note, verb).await?;
         decided.push(Decided {
             change: ruled.change,
             refused: ruled.refused,
@@ -197,7 +203,7 @@ async fn decide(
 }
 
 async fn grants(
-    desk: &InboxContext,
+    inbox: &InboxContext,
     decided: &mut [Decided],
     asked: &InboxApproveArgs,
     span: HumanDuration,
@@ -216,19 +222,19 @@ async fn grants(
             bound,
             span,
         };
-        let grant = owner_actions::grant(&owner_context(&desk.vault), request).await?;
+        let grant = owner_actions::grant(&owner_context(&inbox.vault), request).await?;
         one.grant = Some(grant.id);
     }
     Ok(())
 }
 
 /// Waits until each change has ended, or is pending again because its target has changed.
-async fn wait(desk: &InboxContext, decided: &mut [Decided]) -> Result<(), String> {
-    let mut inbox_changes = desk.vault.changes().watch_inbox();
+async fn wait(inbox: &InboxContext, decided: &mut [Decided]) -> Result<(), String> {
+    let mut inbox_changes = inbox.vault.changes().watch_inbox();
     for one in decided.iter_mut().filter(|one| one.refused.is_none()) {
         loop {
             inbox_changes.mark_unchanged();
-            let found = desk.vault.changes().get(&one.change.id);
+            let found = inbox.vault.changes().get(&one.change.id);
             let Some(change) = found.map_err(|e| e.to_string())? else {
                 break;
             };
@@ -246,11 +252,11 @@ async fn wait(desk: &InboxContext, decided: &mut [Decided]) -> Result<(), String
     Ok(())
 }
 
-fn report(desk: &InboxContext, decided: &[Decided], json: bool, waited: bool) -> ExitCode {
+fn report(inbox: &InboxContext, decided: &[Decided], json: bool, waited: bool) -> ExitCode {
     let exit = conclude(Ok(if json {
-        Value::Array(decided.iter().map(|one| as_json(desk, one)).collect()).to_string()
+        Value::Array(decided.iter().map(|one| as_json(inbox, one)).collect()).to_string()
     } else {
-        let lines: Vec<String> = decided.iter().map(|one| words(desk, one)).collect();
+        let lines: Vec<String> = decided.iter().map(|one| words(inbox, one)).collect();
         lines.join("\n")
     }));
     let done = |one: &Decided| one.change.status == ChangeStatus::Applied;
@@ -263,8 +269,8 @@ fn report(desk: &InboxContext, decided: &[Decided], json: bool, waited: bool) ->
     }
 }
 
-fn as_json(desk: &InboxContext, one: &Decided) -> Value {
-    let mut value = print::common(desk, &one.change);
+fn as_json(inbox: &InboxContext, one: &Decided) -> Value {
+    let mut value = print::common(inbox, &one.change);
     if let Some(object) = value.as_object_mut() {
         object.insert("refused".into(), json!(one.refused));
         object.insert("grant".into(), json!(one.grant));
@@ -272,11 +278,11 @@ fn as_json(desk: &InboxContext, one: &Decided) -> Value {
     value
 }
 
-fn words(desk: &InboxContext, one: &Decided) -> String {
+fn words(inbox: &InboxContext, one: &Decided) -> String {
     if let Some(refused) = &one.refused {
         return format!("{} is unchanged: {refused}", one.change.id);
     }
-    let sentence = print::result_sentence(desk, &one.change);
+    let sentence = print::result_sentence(inbox, &one.change);
     match &one.grant {
         Some(grant) => format!("{sentence} (grant {grant})"),
         None => sentence,

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use super::super::console::output::{conclude, fail};
 use super::super::console::runtime;
 use super::super::console::target::SubcommandArgs;
-use super::{allow, decide, desk::InboxContext, look};
+use super::{allow, context::InboxContext, decide, look};
 
 /// The arguments of the command.
 pub type InboxArgs = SubcommandArgs<InboxSubcommand>;
@@ -44,26 +44,26 @@ pub enum InboxSubcommand {
 /// Runs the command. No server has to run: it applies the decisions when it starts.
 pub fn run(args: &InboxArgs) -> ExitCode {
     let opened = args.place.vault().and_then(InboxContext::new);
-    let (desk, runtime) = match (opened, runtime::build()) {
-        (Ok(desk), Ok(runtime)) => (desk, runtime),
+    let (inbox, runtime) = match (opened, runtime::build()) {
+        (Ok(inbox), Ok(runtime)) => (inbox, runtime),
         (Err(words), _) => return fail(&words),
         (_, Err(cause)) => return fail(&cause),
     };
     let json = args.json;
     let state = args.place.file("state.db").ok();
     match &args.subcommand {
-        InboxSubcommand::List(which) => conclude(look::list(&desk, which, json)),
-        InboxSubcommand::Show(which) => conclude(look::show(&desk, state.as_deref(), which, json)),
+        InboxSubcommand::List(which) => conclude(look::list(&inbox, which, json)),
+        InboxSubcommand::Show(which) => conclude(look::show(&inbox, state.as_deref(), which, json)),
         InboxSubcommand::Approve(asked) => {
-            runtime.block_on(decide::approve(&desk, state.as_deref(), asked, json))
+            runtime.block_on(decide::approve(&inbox, state.as_deref(), asked, json))
         }
-        InboxSubcommand::Reject(asked) => runtime.block_on(decide::reject(&desk, asked, json)),
+        InboxSubcommand::Reject(asked) => runtime.block_on(decide::reject(&inbox, asked, json)),
         InboxSubcommand::Grant(asked) => {
-            conclude(runtime.block_on(allow::grant(&desk, asked, json)))
+            conclude(runtime.block_on(allow::grant(&inbox, asked, json)))
         }
-        InboxSubcommand::Grants => conclude(allow::list(&desk, json)),
+        InboxSubcommand::Grants => conclude(allow::list(&inbox, json)),
         InboxSubcommand::Ungrant { grant } => {
-            conclude(runtime.block_on(allow::end(&desk, grant, json)))
+            conclude(runtime.block_on(allow::end(&inbox, grant, json)))
         }
     }
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::super::console::table::table;
-use super::desk::InboxContext;
+use super::context::InboxContext;
 use super::print;
-use gatewren_gate::owner_actions::{ChangeBatch, movement};
+use gatewren_gate::owner_actions::{ChangeBatch, find_staleness};
 use gatewren_store::vault::Change;
 
 /// Filters for the list of changes.
@@ -24,21 +24,23 @@ pub struct InboxListArgs {
 /// Returns the changes with their exact arguments, each as a line or an object. Arguments that are too long for a
 /// line are left out. For one agent, ends with the digest for `approve --as-of` if the lines show all pending
 /// changes.
-pub fn list(desk: &InboxContext, which: &InboxListArgs, json: bool) -> Result<String, String> {
-    let changes = desk.vault.changes();
+pub fn list(inbox: &InboxContext, which: &InboxListArgs, json: bool) -> Result<String, String> {
+    let changes = inbox.vault.changes();
     let only_open = !which.all;
-    let agent = which.agent.as_ref().map(|agent| desk.agent(agent));
+    let agent = which.agent.as_ref().map(|agent| inbox.agent(agent));
     let agent = agent.transpose()?;
     let found = match &agent {
         Some(agent) => changes.list_of(agent, only_open),
         None => changes.list(only_open),
     };
     let found = found.map_err(|e| e.to_string())?;
-    let batch = agent.map(|agent| ChangeBatch::all_of(&desk.vault, &agent));
+    let batch = agent.map(|agent| ChangeBatch::all_of(&inbox.vault, &agent));
     let batch = batch.transpose()?;
     if json {
         let as_of = batch.as_ref().map(|batch| batch.digest.as_str());
-        let rows = found.iter().map(|change| print::brief(desk, change, as_of));
+        let rows = found
+            .iter()
+            .map(|change| print::brief(inbox, change, as_of));
         return Ok(Value::Array(rows.collect()).to_string());
     }
     if found.is_empty() {
@@ -49,7 +51,7 @@ pub fn list(desk: &InboxContext, which: &InboxListArgs, json: bool) -> Result<St
         });
     }
     let mut rows = vec![print::HEAD.map(str::to_owned)];
-    rows.extend(found.iter().map(|change| print::cells(desk, change)));
+    rows.extend(found.iter().map(|change| print::cells(inbox, change)));
     let lines = table(&rows);
     Ok(match batch {
         Some(batch) if !batch.changes.is_empty() => format!("{lines}\n\n{}", as_of(&batch)),
@@ -86,35 +88,35 @@ pub struct InboxShowArgs {
 /// Returns one change in full, or all pending changes of an agent with the digest for approving them. Arguments
 /// are never masked: otherwise an agent could hide a command in something that looks like a secret.
 pub fn show(
-    desk: &InboxContext,
+    inbox: &InboxContext,
     state: Option<&Path>,
     which: &InboxShowArgs,
     json: bool,
 ) -> Result<String, String> {
     if let Some(agent) = &which.all_of {
-        let batch = ChangeBatch::all_of(&desk.vault, &desk.agent(agent)?)?;
+        let batch = ChangeBatch::all_of(&inbox.vault, &inbox.agent(agent)?)?;
         return Ok(if json {
-            let whole = |change| print::whole(desk, change, &movement(state, change));
+            let whole = |change| print::whole(inbox, change, &find_staleness(state, change));
             let changes: Vec<Value> = batch.changes.iter().map(whole).collect();
             json!({ "changes": changes, "as_of": batch.digest }).to_string()
         } else if batch.changes.is_empty() {
             "no pending changes".to_owned()
         } else {
-            pages(desk, state, &batch)
+            pages(inbox, state, &batch)
         });
     }
-    let change = desk.change(which.change.as_deref().unwrap_or_default())?;
-    let movement = movement(state, &change);
+    let change = inbox.change(which.change.as_deref().unwrap_or_default())?;
+    let staleness = find_staleness(state, &change);
     Ok(if json {
-        print::whole(desk, &change, &movement).to_string()
+        print::whole(inbox, &change, &staleness).to_string()
     } else {
-        print::page(desk, &change, &movement)
+        print::page(inbox, &change, &staleness)
     })
 }
 
 /// All changes of a batch in full, and its digest.
-pub fn pages(desk: &InboxContext, state: Option<&Path>, batch: &ChangeBatch) -> String {
-    let page = |change| print::page(desk, change, &movement(state, change));
+pub fn pages(inbox: &InboxContext, state: Option<&Path>, batch: &ChangeBatch) -> String {
+    let page = |change| print::page(inbox, change, &find_staleness(state, change));
     let pages: Vec<String> = batch.changes.iter().map(page).collect();
     format!("{}\n\nas of     {}", pages.join("\n\n"), batch.digest)
 }

@@ -2,13 +2,13 @@
 
 mod allow;
 mod ask;
+mod context;
 mod decide;
-mod desk;
 mod entry;
 mod look;
 mod print;
 #[cfg(test)]
 mod shown_whole;
 
-pub use desk::InboxContext;
+pub use context::InboxContext;
 pub use entry::{InboxArgs, run};

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::desk::InboxContext;
+use super::context::InboxContext;
 use gatewren_base::sys::{exact_line, exact_lines, rfc3339, shorten};
 use gatewren_gate::owner_actions::{ShownArgument, Staleness, change_arguments, result_text};
 use gatewren_host::backends::neutralise;
@@ -28,7 +28,7 @@ pub const HEAD: [&str; 7] = [
 ];
 
 /// A change as a row.
-pub fn cells(desk: &InboxContext, change: &Change) -> [String; 7] {
+pub fn cells(inbox: &InboxContext, change: &Change) -> [String; 7] {
     let moved = match (change.moved, change.status) {
         (Some(_), ChangeStatus::Pending) => " (its target has changed)",
         _ => "",
@@ -44,7 +44,7 @@ pub fn cells(desk: &InboxContext, change: &Change) -> [String; 7] {
         change.id.clone(),
         change.status.as_str().to_owned(),
         rfc3339(change.created_ms),
-        exact_line(desk.name(&change.agent)),
+        exact_line(inbox.name(&change.agent)),
         exact_line(&change.tool),
         exact_line(change.target.as_deref().unwrap_or("-")),
         format!("{arguments}{moved}"),
@@ -58,8 +58,8 @@ pub fn arguments_in_a_line(change: &Change) -> Option<String> {
 }
 
 /// A change in a list, as JSON; `as_of` is the digest of all pending changes of its agent.
-pub fn brief(desk: &InboxContext, change: &Change, as_of: Option<&str>) -> Value {
-    let mut value = common(desk, change);
+pub fn brief(inbox: &InboxContext, change: &Change, as_of: Option<&str>) -> Value {
+    let mut value = common(inbox, change);
     set(&mut value, "arguments", parse_json(&change.arguments));
     if let Some(digest) = as_of {
         set(&mut value, "as_of", json!(digest));
@@ -68,8 +68,8 @@ pub fn brief(desk: &InboxContext, change: &Change, as_of: Option<&str>) -> Value
 }
 
 /// A change in full, as JSON.
-pub fn whole(desk: &InboxContext, change: &Change, movement: &Staleness) -> Value {
-    let mut value = common(desk, change);
+pub fn whole(inbox: &InboxContext, change: &Change, staleness: &Staleness) -> Value {
+    let mut value = common(inbox, change);
     set(&mut value, "arguments", parse_json(&change.arguments));
     set(
         &mut value,
@@ -77,7 +77,7 @@ pub fn whole(desk: &InboxContext, change: &Change, movement: &Staleness) -> Valu
         json!(change.proven_arguments().is_some()),
     );
     set(&mut value, "rests_on", json!(change.rests_on));
-    set(&mut value, "moved_since", movement.to_json());
+    set(&mut value, "moved_since", staleness.to_json());
     set(
         &mut value,
         "result",
@@ -87,15 +87,15 @@ pub fn whole(desk: &InboxContext, change: &Change, movement: &Staleness) -> Valu
 }
 
 /// A change in full, as text.
-pub fn page(desk: &InboxContext, change: &Change, movement: &Staleness) -> String {
+pub fn page(inbox: &InboxContext, change: &Change, staleness: &Staleness) -> String {
     let mut rows = vec![
         row("change", &change.id),
-        row("status", &standing(change)),
+        row("status", &status_text(change)),
         row(
             "agent",
             &format!(
                 "{} ({}), space {}",
-                desk.name(&change.agent),
+                inbox.name(&change.agent),
                 change.agent,
                 change.space
             ),
@@ -117,7 +117,7 @@ pub fn page(desk: &InboxContext, change: &Change, movement: &Staleness) -> Strin
             quote_text(&exact_lines(reason))
         )
     }));
-    rows.push(row("state", &rests(change, movement)));
+    rows.push(row("state", &rests(change, staleness)));
     rows.push(row("proposed", &rfc3339(change.created_ms)));
     if let (Some(by), Some(at)) = (&change.decided_by, change.decided_ms) {
         rows.push(row("decided", &format!("{} by {by}", rfc3339(at))));
@@ -135,7 +135,7 @@ pub fn page(desk: &InboxContext, change: &Change, movement: &Staleness) -> Strin
 }
 
 /// The result of a change, in a sentence.
-pub fn result_sentence(desk: &InboxContext, change: &Change) -> String {
+pub fn result_sentence(inbox: &InboxContext, change: &Change) -> String {
     let about = change
         .target
         .as_deref()
@@ -149,18 +149,18 @@ pub fn result_sentence(desk: &InboxContext, change: &Change) -> String {
         change.id,
         change.status.as_str(),
         change.tool,
-        desk.name(&change.agent)
+        inbox.name(&change.agent)
     ))
 }
 
 /// The fields that both JSON forms have.
-pub fn common(desk: &InboxContext, change: &Change) -> Value {
+pub fn common(inbox: &InboxContext, change: &Change) -> Value {
     let time = |ms: Option<u64>| ms.map(rfc3339);
     json!({
         "id": change.id,
         "status": change.status.as_str(),
         "agent": change.agent,
-        "agent_name": desk.name(&change.agent),
+        "agent_name": inbox.name(&change.agent),
         "space": change.space,
         "tool": change.tool,
         "target": change.target,
@@ -190,7 +190,7 @@ fn set(value: &mut Value, name: &str, member: Value) {
     }
 }
 
-fn standing(change: &Change) -> String {
+fn status_text(change: &Change) -> String {
     match change.status {
         ChangeStatus::Pending | ChangeStatus::Approved => {
             format!(
@@ -203,9 +203,9 @@ fn standing(change: &Change) -> String {
     }
 }
 
-fn rests(change: &Change, movement: &Staleness) -> String {
+fn rests(change: &Change, staleness: &Staleness) -> String {
     let revision = change.revision;
-    match movement {
+    match staleness {
         Staleness::RestsOnNothing => {
             format!("revision {revision}; this can affect anything, so no target is watched")
         }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::desk::InboxContext;
+use super::context::InboxContext;
 use super::print;
 use gatewren_base::config::Preset;
 use gatewren_base::sys::{Scratch, random_bytes};
@@ -77,19 +77,19 @@ fn change(tool: &Tool, arguments: &Map<String, Value>) -> Change {
 }
 
 /// What a person sees of a call: the question, the owner's page, and `inbox show`.
-fn render_call(desk: &InboxContext, tool: &Tool, arguments: &Map<String, Value>) -> [String; 3] {
+fn render_call(inbox: &InboxContext, tool: &Tool, arguments: &Map<String, Value>) -> [String; 3] {
     let who = Principal::without_token("claude", Preset::Admin);
     let change = change(tool, arguments);
     let asked = question(&who, tool, arguments).unwrap().message;
     let page = argument_list(&change, &Value::Null).into_string();
-    let printed = print::page(desk, &change, &Staleness::RestsOnNothing);
+    let printed = print::page(inbox, &change, &Staleness::RestsOnNothing);
     [asked, page, printed]
 }
 
 #[test]
 fn two_different_values_of_any_argument_of_any_tool_are_shown_differently() {
     let scratch = Scratch::new();
-    let desk = InboxContext::new(Vault::open(&scratch.join("vault.db")).unwrap()).unwrap();
+    let inbox = InboxContext::new(Vault::open(&scratch.join("vault.db")).unwrap()).unwrap();
     let mut pairs = pairs();
     pairs.extend((0..20).map(|_| (random_value(), random_value())));
     pairs.retain(|(one, other)| one != other);
@@ -101,9 +101,9 @@ fn two_different_values_of_any_argument_of_any_tool_are_shown_differently() {
             for (one, other) in &pairs {
                 let with = |value: &Value| Map::from_iter([(name.clone(), value.clone())]);
                 let (first, second) = (with(one), with(other));
-                let seen = render_call(&desk, tool, &first)
+                let seen = render_call(&inbox, tool, &first)
                     .into_iter()
-                    .zip(render_call(&desk, tool, &second));
+                    .zip(render_call(&inbox, tool, &second));
                 for (first, second) in seen {
                     assert_ne!(first, second, "{} {name}: {one} and {other}", tool.name());
                 }
@@ -117,13 +117,13 @@ fn two_different_values_of_any_argument_of_any_tool_are_shown_differently() {
 #[test]
 fn a_line_of_the_list_has_all_of_the_arguments_or_none() {
     let scratch = Scratch::new();
-    let desk = InboxContext::new(Vault::open(&scratch.join("vault.db")).unwrap()).unwrap();
+    let inbox = InboxContext::new(Vault::open(&scratch.join("vault.db")).unwrap()).unwrap();
     let catalog = tables().unwrap();
     let tool = catalog.tool("system_shell").unwrap();
     let line = |command: &str| {
         let arguments = json!({ "command": command });
         let change = change(tool, arguments.as_object().unwrap());
-        print::cells(&desk, &change)[6].clone()
+        print::cells(&inbox, &change)[6].clone()
     };
     assert_eq!(
         line("mysql --password=x"),

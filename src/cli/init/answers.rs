@@ -9,7 +9,7 @@ use toml::Value;
 
 use super::fragment::WantedSetting;
 use gatewren_base::config::{Preset, Settings, TlsMode};
-use gatewren_server::app::box_names;
+use gatewren_server::app::server_names;
 
 /// Where to listen: `9443`, or `192.168.1.10:9443` for only this address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,33 +67,33 @@ pub struct InitAnswers {
 
 impl InitAnswers {
     /// The settings to write.
-    pub fn wishes(&self) -> Vec<WantedSetting> {
+    pub fn wanted_settings(&self) -> Vec<WantedSetting> {
         let text = |text: &str| Value::String(text.to_owned());
-        let mut wishes: Vec<WantedSetting> = Vec::new();
+        let mut wanted_settings: Vec<WantedSetting> = Vec::new();
         if !self.names.is_empty() {
             let names = self.names.iter().map(|name| text(name)).collect();
-            wishes.push(("names", Value::Array(names)));
+            wanted_settings.push(("names", Value::Array(names)));
         }
         if let Some(CertificateFiles { cert, key }) = &self.files {
-            wishes.extend([
+            wanted_settings.extend([
                 ("tls.mode", text("files")),
                 ("tls.cert", text(&cert.to_string_lossy())),
                 ("tls.key", text(&key.to_string_lossy())),
             ]);
         } else if self.own {
-            wishes.extend([
+            wanted_settings.extend([
                 ("tls.mode", text("own")),
                 ("tls.cert", text("")),
                 ("tls.key", text("")),
             ]);
         }
-        wishes
+        wanted_settings
     }
 
     /// Asks on the terminal for each value that no option gave; an empty line keeps the offered value.
     pub fn ask(mut self, settings: &Settings, port: u16, first: bool) -> Result<Self, String> {
         if self.names.is_empty() {
-            let now = box_names(&settings.names);
+            let now = server_names(&settings.names);
             let now: Vec<&str> = now
                 .iter()
                 .map(String::as_str)
@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn nothing_is_wished_that_nobody_said() {
-        assert_eq!(InitAnswers::default().wishes(), []);
+        assert_eq!(InitAnswers::default().wanted_settings(), []);
         let named = InitAnswers {
             names: vec!["box.lan".to_owned()],
             ..InitAnswers::default()
         };
-        assert_eq!(named.wishes().len(), 1);
+        assert_eq!(named.wanted_settings().len(), 1);
     }
 }

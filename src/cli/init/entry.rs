@@ -104,11 +104,11 @@ async fn set_up(args: &InitArgs) -> Result<Done, String> {
     let wanted = planned_settings(args, &settings, &answers);
     let makes_way = authority::is_in_the_way(&wanted)?;
     let fragment = InitFragment::next_to(&args.place.file_of_settings());
-    let mut wishes = answers.wishes();
+    let mut wanted_settings = answers.wanted_settings();
     if let (Some(listen), false) = (answers.listen, managed) {
-        wishes.push(("listen", listen_value(listen)));
+        wanted_settings.push(("listen", listen_value(listen)));
     }
-    let written = fragment.write(&wishes)?;
+    let written = fragment.write(&wanted_settings)?;
     done.changed.extend(
         written
             .iter()

@@ -42,11 +42,11 @@ impl InitFragment {
 
     /// Sets the keys; returns those that had to be changed. Restores the file if the settings would be invalid,
     /// or if another file overrides it.
-    pub fn write(&self, wishes: &[WantedSetting]) -> Result<Vec<&'static str>, String> {
+    pub fn write(&self, wanted_settings: &[WantedSetting]) -> Result<Vec<&'static str>, String> {
         let (_, resolved) = self.resolve_settings()?;
-        let missing: Vec<&WantedSetting> = wishes
+        let missing: Vec<&WantedSetting> = wanted_settings
             .iter()
-            .filter(|wish| !holds(&resolved, wish))
+            .filter(|wanted| !holds(&resolved, wanted))
             .collect();
         if missing.is_empty() {
             return Ok(Vec::new());
@@ -68,9 +68,12 @@ impl InitFragment {
         Ok(missing.iter().map(|(key, _)| *key).collect())
     }
 
-    fn is_in_force(&self, wishes: &[&WantedSetting]) -> Result<(), String> {
+    fn is_in_force(&self, wanted_settings: &[&WantedSetting]) -> Result<(), String> {
         let (_, resolved) = self.resolve_settings()?;
-        let Some((key, _)) = wishes.iter().find(|wish| !holds(&resolved, wish)) else {
+        let Some((key, _)) = wanted_settings
+            .iter()
+            .find(|wanted| !holds(&resolved, wanted))
+        else {
             return Ok(());
         };
         let place = resolved

@@ -9,7 +9,7 @@ use super::super::console::output::{conclude, fail};
 use super::super::console::runtime;
 use super::super::console::table::table;
 use super::super::console::target::SubcommandArgs;
-use super::way::JobContext;
+use super::context::JobContext;
 use super::{follow, print};
 
 /// The arguments of the command.
@@ -75,55 +75,57 @@ pub fn run(args: &JobArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(cause) => return fail(&cause),
     };
-    let way = match JobContext::open(&args.place) {
-        Ok(way) => way,
+    let context = match JobContext::open(&args.place) {
+        Ok(context) => context,
         Err(words) => return fail(&words),
     };
     let json = args.json;
     runtime.block_on(async {
         match &args.subcommand {
             JobSubcommand::List { agent, running } => {
-                conclude(list(&way, agent.as_deref(), *running, json).await)
+                conclude(list(&context, agent.as_deref(), *running, json).await)
             }
-            JobSubcommand::Get { job } => conclude(way.one(job).await.map(|one| {
+            JobSubcommand::Get { job } => conclude(context.one(job).await.map(|one| {
                 if json {
-                    print::as_json(&way.desk, &one).to_string()
+                    print::as_json(&context.inbox, &one).to_string()
                 } else {
-                    print::page(&way.desk, &one)
+                    print::page(&context.inbox, &one)
                 }
             })),
-            JobSubcommand::Wait { job, timeout } => follow::wait(&way, job, *timeout, json).await,
+            JobSubcommand::Wait { job, timeout } => {
+                follow::wait(&context, job, *timeout, json).await
+            }
             JobSubcommand::Output {
                 job,
                 offset,
                 follow,
-            } => follow::output(&way, job, *offset, *follow, json).await,
-            JobSubcommand::Cancel { job } => follow::cancel(&way, job, json).await,
+            } => follow::output(&context, job, *offset, *follow, json).await,
+            JobSubcommand::Cancel { job } => follow::cancel(&context, job, json).await,
         }
     })
 }
 
 async fn list(
-    way: &JobContext,
+    context: &JobContext,
     agent: Option<&str>,
     running: bool,
     json: bool,
 ) -> Result<String, String> {
-    let agent = agent.map(|named| way.desk.agent(named)).transpose()?;
-    let all = way.all().all().await;
+    let agent = agent.map(|named| context.inbox.agent(named)).transpose()?;
+    let all = context.all().all().await;
     let mut all = all.map_err(|e| e.to_string())?.jobs;
     all.retain(|job| {
         agent.as_ref().is_none_or(|agent| *agent == job.owner)
             && (!running || job.ended_at.is_none())
     });
     if json {
-        let rows = all.iter().map(|one| print::as_json(&way.desk, one));
+        let rows = all.iter().map(|one| print::as_json(&context.inbox, one));
         return Ok(Value::Array(rows.collect()).to_string());
     }
     if all.is_empty() {
         return Ok("there are no jobs".to_owned());
     }
     let mut rows = vec![print::HEAD.map(str::to_owned)];
-    rows.extend(all.iter().map(|one| print::cells(&way.desk, one)));
+    rows.extend(all.iter().map(|one| print::cells(&context.inbox, one)));
     Ok(table(&rows))
 }

@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep};
 
 use super::super::console::output::{conclude, fail};
 use super::super::owner_action::owner_context;
+use super::context::JobContext;
 use super::print;
-use super::way::JobContext;
 use gatewren_gate::owner_actions::OwnerCommand;
 use gatewren_host::backends::{JobStatus, neutralise};
 
@@ -32,8 +32,8 @@ const PIECE: u32 = 40 * 1024;
 const RUNNING: &str = "running";
 
 /// Waits until a job has ended, and prints its state.
-pub async fn wait(way: &JobContext, named: &str, seconds: Option<u64>, json: bool) -> ExitCode {
-    let mut job = match way.one(named).await {
+pub async fn wait(context: &JobContext, named: &str, seconds: Option<u64>, json: bool) -> ExitCode {
+    let mut job = match context.one(named).await {
         Ok(found) => found,
         Err(words) => return fail(&words),
     };
@@ -43,7 +43,7 @@ pub async fn wait(way: &JobContext, named: &str, seconds: Option<u64>, json: boo
         if left.is_zero() {
             break;
         }
-        job = match way.all().wait(&job.job, left.min(TURN)).await {
+        job = match context.all().wait(&job.job, left.min(TURN)).await {
             Ok(job) => job,
             Err(cause) => return fail(&cause),
         };
@@ -52,7 +52,7 @@ pub async fn wait(way: &JobContext, named: &str, seconds: Option<u64>, json: boo
         }
     }
     let code = exit_code(&job);
-    let shown = print_job(way, &job, json);
+    let shown = print_job(context, &job, json);
     if shown == ExitCode::SUCCESS {
         code
     } else {
@@ -69,22 +69,22 @@ fn exit_code(job: &JobStatus) -> ExitCode {
     }
 }
 
-fn print_job(way: &JobContext, job: &JobStatus, json: bool) -> ExitCode {
+fn print_job(context: &JobContext, job: &JobStatus, json: bool) -> ExitCode {
     conclude(Ok(if json {
-        print::as_json(&way.desk, job).to_string()
+        print::as_json(&context.inbox, job).to_string()
     } else {
-        print::state_line(&way.desk, job)
+        print::state_line(&context.inbox, job)
     }))
 }
 
 /// Cancels a job; the audit records it.
-pub async fn cancel(way: &JobContext, named: &str, json: bool) -> ExitCode {
-    let job = match way.one(named).await {
+pub async fn cancel(context: &JobContext, named: &str, json: bool) -> ExitCode {
+    let job = match context.one(named).await {
         Ok(found) => found,
         Err(words) => return fail(&words),
     };
     if job.state != RUNNING {
-        let _ = print_job(way, &job, json);
+        let _ = print_job(context, &job, json);
         return ExitCode::from(PAST);
     }
     let container = job.container.as_ref().map(ToString::to_string);
@@ -95,35 +95,35 @@ pub async fn cancel(way: &JobContext, named: &str, json: bool) -> ExitCode {
         change: None,
     };
     let end = async {
-        let ended = way.all().cancel(&job.job).await;
+        let ended = context.all().cancel(&job.job).await;
         ended.map(|job| (job, "ok"))
     };
-    let context = owner_context(&way.desk.vault);
-    match context.run_audited_as(command, end).await {
-        Ok(job) => print_job(way, &job, json),
+    let owner = owner_context(&context.inbox.vault);
+    match owner.run_audited_as(command, end).await {
+        Ok(job) => print_job(context, &job, json),
         Err(words) => fail(&words),
     }
 }
 
 /// Prints the output of a job from an offset on; with `follow`, continues until the job has ended.
 pub async fn output(
-    way: &JobContext,
+    context: &JobContext,
     named: &str,
     offset: u64,
     follow: bool,
     json: bool,
 ) -> ExitCode {
-    let job = match way.one(named).await {
+    let job = match context.one(named).await {
         Ok(found) => found,
         Err(words) => return fail(&words),
     };
     let mut offset = offset;
     loop {
-        let piece = match way.all().output(&job.job, Some(offset), PIECE).await {
+        let piece = match context.all().output(&job.job, Some(offset), PIECE).await {
             Ok(piece) => piece,
             Err(cause) => return fail(&cause),
         };
-        let stands_still = piece.next_offset == offset;
+        let is_at_end = piece.next_offset == offset;
         offset = piece.next_offset;
         let written = if json {
             writeln!(io::stdout(), "{}", json!(piece))
@@ -142,7 +142,7 @@ pub async fn output(
             // The reader closed the pipe.
             return ExitCode::FAILURE;
         }
-        if piece.truncated && !stands_still {
+        if piece.truncated && !is_at_end {
             continue;
         }
         if piece.ended || !follow {

@@ -1,9 +1,9 @@
 //! `gatewren job`: shows and cancels the background jobs that agents have started.
 
+mod context;
 mod entry;
 mod follow;
 mod print;
-mod way;
 
+pub use context::helper_of;
 pub use entry::{JobArgs, run};
-pub use way::helper_of;

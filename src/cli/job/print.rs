@@ -13,14 +13,14 @@ const IN_A_LINE: usize = 60;
 pub const HEAD: [&str; 7] = ["id", "state", "began", "agent", "tool", "about", "command"];
 
 /// A job as a row.
-pub fn cells(desk: &InboxContext, job: &JobStatus) -> [String; 7] {
+pub fn cells(inbox: &InboxContext, job: &JobStatus) -> [String; 7] {
     let container = job.container.as_ref().map(ToString::to_string);
     let command = sanitize(job.command.as_deref().unwrap_or("-"));
     [
         job.job.to_string(),
         job.state.to_owned(),
         job.began_at.clone(),
-        sanitize(desk.name(&job.owner)),
+        sanitize(inbox.name(&job.owner)),
         sanitize(&job.tool),
         sanitize(container.as_deref().unwrap_or("host")),
         command.chars().take(IN_A_LINE).collect(),
@@ -28,18 +28,18 @@ pub fn cells(desk: &InboxContext, job: &JobStatus) -> [String; 7] {
 }
 
 /// A job as JSON: the fields of `job_get`, and its agent.
-pub fn as_json(desk: &InboxContext, job: &JobStatus) -> Value {
+pub fn as_json(inbox: &InboxContext, job: &JobStatus) -> Value {
     let mut value = json!(job);
     if let Some(object) = value.as_object_mut() {
         object.insert("agent".into(), json!(job.owner));
-        object.insert("agent_name".into(), json!(desk.name(&job.owner)));
+        object.insert("agent_name".into(), json!(inbox.name(&job.owner)));
     }
     value
 }
 
 /// A job in full, one field a line.
-pub fn page(desk: &InboxContext, job: &JobStatus) -> String {
-    let value = as_json(desk, job);
+pub fn page(inbox: &InboxContext, job: &JobStatus) -> String {
+    let value = as_json(inbox, job);
     let lines = value.as_object().into_iter().flatten();
     let lines = lines.map(|(key, value)| {
         let text = value
@@ -51,7 +51,7 @@ pub fn page(desk: &InboxContext, job: &JobStatus) -> String {
 }
 
 /// The state of a job, in a line.
-pub fn state_line(desk: &InboxContext, job: &JobStatus) -> String {
+pub fn state_line(inbox: &InboxContext, job: &JobStatus) -> String {
     let how = match (job.exit_code, job.signal, job.killed_because, &job.error) {
         (Some(code), ..) => format!(", exit code {code}"),
         (_, Some(signal), ..) => format!(", signal {signal}"),
@@ -62,7 +62,7 @@ pub fn state_line(desk: &InboxContext, job: &JobStatus) -> String {
     sanitize(&format!(
         "{} of {}, {}: {}{how}",
         job.job,
-        desk.name(&job.owner),
+        inbox.name(&job.owner),
         job.tool,
         job.state
     ))

@@ -24,10 +24,10 @@ const PROXMOX: &str = "/etc/pve/lxc";
 
 /// Exit code for errors that a restart does not fix, the same as the front's; systemd does not restart the unit
 /// after it.
-const TO_BE_MENDED: u8 = 2;
+const MUST_BE_FIXED: u8 = 2;
 
 /// The maximum number of connections to close then: at most `net.core.somaxconn` can be waiting.
-const MOST_TURNED_AWAY: usize = 8192;
+const MAX_REJECTED: usize = 8192;
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
@@ -141,9 +141,9 @@ fn without_policy(args: &HelperArgs, cause: &ConfigError) -> ExitCode {
         && listener.set_nonblocking(true).is_ok()
     {
         let waiting = listener.incoming().take_while(Result::is_ok);
-        waiting.take(MOST_TURNED_AWAY).for_each(drop);
+        waiting.take(MAX_REJECTED).for_each(drop);
     }
-    ExitCode::from(TO_BE_MENDED)
+    ExitCode::from(MUST_BE_FIXED)
 }
 
 fn live(args: HelperArgs, listener: UnixListener, policy: HelperPolicy) -> io::Result<()> {

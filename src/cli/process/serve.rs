@@ -10,7 +10,7 @@ use gatewren_base::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings}
 use gatewren_base::sys::{Secret, is_root, started_by_systemd};
 use gatewren_base::telemetry;
 use gatewren_server::app::{
-    EngineSockets, HelperPlan, Server, ServerPlan, build, open_sockets, run as run_house, turn_away,
+    EngineSockets, HelperPlan, Server, ServerPlan, build, open_sockets, reject_connections, run as run_server,
 };
 
 /// The arguments of the command.
@@ -31,7 +31,7 @@ pub struct ServeArgs {
 
 /// Exit code for errors that a restart does not fix: settings or databases that cannot be used (sysexits.h would
 /// be 78; systemd shows either). systemd does not restart the unit after it, `RestartPreventExitStatus=`.
-const TO_BE_MENDED: u8 = 2;
+const MUST_BE_FIXED: u8 = 2;
 
 /// Serves until a signal stops it.
 pub fn run(args: &ServeArgs) -> ExitCode {
@@ -50,8 +50,8 @@ async fn serve(settings: Result<Settings, ConfigError>, args: &ServeArgs) -> Exi
         Err(error) => {
             // As plain text, one problem a line, like `gatewren check`.
             let _ = writeln!(std::io::stderr(), "gatewren: {error}");
-            turn_away(open_sockets(&[]).await.unwrap_or_default());
-            return ExitCode::from(TO_BE_MENDED);
+            reject_connections(open_sockets(&[]).await.unwrap_or_default());
+            return ExitCode::from(MUST_BE_FIXED);
         }
     };
     let sockets = match open_sockets(&settings.listen).await {
@@ -72,17 +72,17 @@ async fn serve(settings: Result<Settings, ConfigError>, args: &ServeArgs) -> Exi
     {
         Ok(server) => {
             let code = first_code(&server).await;
-            run_house(server, sockets, move |server| {
+            run_server(server, sockets, move |server| {
                 tracing::info!(url = server.url, "serving");
-                say_if_nobody_can_come_in(server);
-                say_how_the_owner_comes_in(server, code.as_ref());
+                warn_without_agents(server);
+                log_setup_code(server, code.as_ref());
             })
             .await
         }
         Err(error) if error.is_lasting() => {
             tracing::error!("{error}");
-            turn_away(sockets);
-            ExitCode::from(TO_BE_MENDED)
+            reject_connections(sockets);
+            ExitCode::from(MUST_BE_FIXED)
         }
         Err(error) => fail(&error),
     }
@@ -111,7 +111,7 @@ fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
 }
 
 /// No token is created unasked, so a first start serves no client.
-fn say_if_nobody_can_come_in(server: &Server) {
+fn warn_without_agents(server: &Server) {
     let agents = server.vault.agents().list().unwrap_or_default();
     if agents.iter().all(|agent| agent.revoked_ms.is_some()) {
         tracing::info!(
@@ -132,7 +132,7 @@ async fn first_code(server: &Server) -> Option<Secret> {
 
 /// Logs the code. Users who may read the journal may set the first password: root, and the users that root
 /// allows.
-fn say_how_the_owner_comes_in(server: &Server, code: Option<&Secret>) {
+fn log_setup_code(server: &Server, code: Option<&Secret>) {
     let Some(code) = code else { return };
     let page = server.url.replace("/mcp", "/owner");
     tracing::info!(

@@ -51,8 +51,8 @@ async fn watch(mut tail: StateLogFollower, pointer: &Pointer, json: bool) -> Res
             _ = terminate.recv() => return Ok(()),
             _ = looks.tick() => {
                 // Yields after each piece, so that signals are handled between them.
-                while let Some(news) = tail.read().map_err(failed)? {
-                    let text = if json { lines(&news, &tail, pointer) } else { render_update(&news, &tail) };
+                while let Some(update) = tail.read().map_err(failed)? {
+                    let text = if json { lines(&update, &tail, pointer) } else { render_update(&update, &tail) };
                     print(&text).map_err(|_| End::Unread)?;
                     tokio::task::yield_now().await;
                 }
@@ -61,8 +61,8 @@ async fn watch(mut tail: StateLogFollower, pointer: &Pointer, json: bool) -> Res
     }
 }
 
-fn lines(news: &StateLogUpdate, tail: &StateLogFollower, pointer: &Pointer) -> String {
-    match news {
+fn lines(update: &StateLogUpdate, tail: &StateLogFollower, pointer: &Pointer) -> String {
+    match update {
         StateLogUpdate::Revisions(revisions) => {
             let lines: Vec<String> = revisions.iter().map(|r| json!(r).to_string()).collect();
             lines.join("\n")
@@ -80,8 +80,8 @@ fn lines(news: &StateLogUpdate, tail: &StateLogFollower, pointer: &Pointer) -> S
     }
 }
 
-fn render_update(news: &StateLogUpdate, tail: &StateLogFollower) -> String {
-    match news {
+fn render_update(update: &StateLogUpdate, tail: &StateLogFollower) -> String {
+    match update {
         StateLogUpdate::Revisions(revisions) => {
             let revisions: Vec<String> = revisions
                 .iter()

@@ -118,7 +118,7 @@ impl TopState {
         took.sort_unstable();
         CallRate {
             calls: took.len(),
-            failed: recent().filter(|(_, end)| !is_well(end)).count(),
+            failed: recent().filter(|(_, end)| !is_success(end)).count(),
             median_ms: took.get(took.len() / 2).copied().unwrap_or(0),
         }
     }
@@ -129,7 +129,7 @@ fn at(step: &PolledRow) -> u64 {
 }
 
 /// Whether a call ended as its caller wanted, or continues in the background.
-fn is_well(end: &PolledRow) -> bool {
+fn is_success(end: &PolledRow) -> bool {
     end.ended
         .as_ref()
         .is_some_and(|(outcome, _)| ["ok", "job", "proposed", "task"].contains(&outcome.as_str()))

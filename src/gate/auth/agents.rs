@@ -49,7 +49,7 @@ struct Record {
     id: AgentId,
     expires_ms: Option<u64>,
     revoked_ms: Option<u64>,
-    touched_ms: AtomicU64,
+    last_use_ms: AtomicU64,
 }
 
 impl Agents {
@@ -187,12 +187,12 @@ impl Agents {
     }
 
     fn touch(&self, record: &Record, now: u64) {
-        let before = record.touched_ms.load(Ordering::Relaxed);
+        let before = record.last_use_ms.load(Ordering::Relaxed);
         let due = now >= before.saturating_add(TOUCH_EVERY_MS);
         let order = Ordering::Relaxed;
         if due
             && record
-                .touched_ms
+                .last_use_ms
                 .compare_exchange(before, now, order, order)
                 .is_ok()
         {
@@ -294,7 +294,7 @@ fn record(agent: &Agent, spaces: &Spaces) -> ([u8; 32], Record) {
         id: AgentId::from(agent.id.as_str()),
         expires_ms: agent.expires_ms,
         revoked_ms: agent.revoked_ms,
-        touched_ms: AtomicU64::new(agent.last_used_ms.unwrap_or(0)),
+        last_use_ms: AtomicU64::new(agent.last_used_ms.unwrap_or(0)),
         identity: identity(agent, spaces).map(Arc::new),
     };
     (agent.token_sha256, record)

@@ -26,7 +26,7 @@ use gatewren_store::vault::{
 const TOUCH_EVERY_MS: u64 = 60_000;
 
 /// The limit of remembered times of use. At the limit all are cleared, and each login's use is written once more.
-const MAX_TOUCHED: usize = 4096;
+const MAX_LAST_USES: usize = 4096;
 
 /// The maximum interval of checks while waiting for a login's end: expiry causes no event.
 const LOOK: Duration = Duration::from_secs(30);
@@ -73,7 +73,7 @@ pub struct Logins {
     live: LiveSettings,
     guesses: PasswordGuesses,
     /// When the use of each login was last written.
-    touched: Mutex<HashMap<LoginKey, u64>>,
+    last_uses: Mutex<HashMap<LoginKey, u64>>,
 }
 
 impl Logins {
@@ -83,7 +83,7 @@ impl Logins {
             guesses: PasswordGuesses::new(vault.clone()),
             vault,
             live,
-            touched: Mutex::default(),
+            last_uses: Mutex::default(),
         }
     }
 
@@ -283,7 +283,7 @@ impl Logins {
             target: None,
             change: None,
         };
-        Ok(self.vault.audit().undertake(action).await?)
+        Ok(self.vault.audit().begin_action(action).await?)
     }
 
     /// Returns the id and the holder of the login with this cookie. `None` if it is unknown or has expired.
@@ -344,15 +344,15 @@ impl Logins {
 
     fn find_login(&self, key: LoginKey) -> Result<Option<Login>, LoginError> {
         let found = self.vault.logins().find(key.0, self.stay())?;
-        let mut touched = lock(&self.touched);
+        let mut last_uses = lock(&self.last_uses);
         match &found {
-            None => drop(touched.remove(&key)),
+            None => drop(last_uses.remove(&key)),
             Some(login) => {
                 let now = now_ms();
-                if touched.len() >= MAX_TOUCHED {
-                    touched.clear();
+                if last_uses.len() >= MAX_LAST_USES {
+                    last_uses.clear();
                 }
-                let known = touched.entry(key).or_insert(login.used_ms);
+                let known = last_uses.entry(key).or_insert(login.used_ms);
                 if now >= known.saturating_add(TOUCH_EVERY_MS) {
                     *known = now;
                     self.vault.logins().touch(key.0, now);

@@ -42,7 +42,7 @@ pub use links::{IssuedTokens, LinkError, Links, OwnerConsent, TokenRequest};
 pub use login_error::{LoginError, SetUpError};
 pub use logins::{LoginHolder, LoginKey, Logins, OwnerCookies, PasswordAttempt};
 pub use one_time_code::make_code;
-pub use owner_key::{make_owner_key, open_owner_key, take_along};
+pub use owner_key::{make_owner_key, open_owner_key, rewrap_with_password};
 pub use pairing::{name_of_pairing, open_pairing, redeem_pairing};
 pub use password::hash_password;
 pub use principal::{AgentId, Principal};

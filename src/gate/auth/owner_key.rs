@@ -79,7 +79,7 @@ pub fn open_owner_key(key: &OwnerKey, password: &Secret) -> Result<OpeningKey, O
 }
 
 /// Encrypts the same key with another password. Blocks for as long as argon2id takes, twice.
-pub fn take_along(
+pub fn rewrap_with_password(
     key: &OwnerKey,
     present: &Secret,
     next: &Secret,
@@ -153,9 +153,10 @@ mod tests {
         let (first, second) = (secret("four words of mine"), secret("other words of mine"));
         let key = make_owner_key(&first).unwrap();
         let before = open_owner_key(&key, &first).unwrap().to_bytes();
-        let wrong = take_along(&key, &second, &first);
+        let wrong = rewrap_with_password(&key, &second, &first);
         assert_eq!(wrong.err(), Some(OwnerKeyError::Wrong));
-        let KeyChange::Rewrapped { id, wrapped } = take_along(&key, &first, &second).unwrap()
+        let KeyChange::Rewrapped { id, wrapped } =
+            rewrap_with_password(&key, &first, &second).unwrap()
         else {
             panic!("another key");
         };

@@ -78,7 +78,7 @@ impl Callers {
                 let who = self.agents.identify_login(key, &token, from);
                 who.map_err(to_refusal)
             }
-            Some((key, LoginHolder::Owner)) if self.lets_owner_in() => Ok(Principal::owner(key)),
+            Some((key, LoginHolder::Owner)) if self.accepts_owner() => Ok(Principal::owner(key)),
             Some((_, LoginHolder::Owner)) => Err(unauthorized(
                 "the owner's session is not accepted here; send an agent's token, or set access.owner_on_mcp",
             )),
@@ -98,14 +98,14 @@ impl Callers {
         }
         if who
             .link()
-            .is_some_and(|link| !self.lets_links_in() || !self.links.is_open(link))
+            .is_some_and(|link| !self.accepts_links() || !self.links.is_open(link))
         {
             return Err(AccessEnd::Unlinked);
         }
         if !who.is_owner() {
             return self.agents.current(who);
         }
-        if self.lets_owner_in() {
+        if self.accepts_owner() {
             Ok(who.clone())
         } else {
             Err(AccessEnd::OwnerRefused)
@@ -120,7 +120,7 @@ impl Callers {
         tokio::select! {
             () = self.signed_out(who) => Err(AccessEnd::SignedOut),
             () = self.wait_for_unlink(who) => Err(AccessEnd::Unlinked),
-            () = self.shut_out(owner_on_mcp), if who.is_owner() => Err(AccessEnd::OwnerRefused),
+            () = self.wait_until_refused(owner_on_mcp), if who.is_owner() => Err(AccessEnd::OwnerRefused),
             now = self.agents.wait_for_change(who), if !who.is_owner() => now,
         }
     }
@@ -130,25 +130,25 @@ impl Callers {
         tokio::select! {
             () = self.signed_out(who) => AccessEnd::SignedOut,
             () = self.wait_for_unlink(who) => AccessEnd::Unlinked,
-            () = self.shut_out(owner_on_mcp), if who.is_owner() => AccessEnd::OwnerRefused,
+            () = self.wait_until_refused(owner_on_mcp), if who.is_owner() => AccessEnd::OwnerRefused,
             end = self.agents.wait_for_rejection(who), if !who.is_owner() => end,
         }
     }
 
-    fn lets_owner_in(&self) -> bool {
+    fn accepts_owner(&self) -> bool {
         self.live.read(owner_on_mcp)
     }
 
-    fn lets_links_in(&self) -> bool {
+    fn accepts_links(&self) -> bool {
         self.live.read(oauth_enabled)
     }
 
     /// Waits until the settings no longer give access.
-    async fn shut_out(&self, lets_in: fn(&Settings) -> bool) {
+    async fn wait_until_refused(&self, accepts: fn(&Settings) -> bool) {
         let mut live = self.live.clone();
         loop {
             live.mark_unchanged();
-            if !live.read(lets_in) {
+            if !live.read(accepts) {
                 return;
             }
             live.changed().await;
@@ -166,7 +166,7 @@ impl Callers {
         match who.link() {
             Some(link) => tokio::select! {
                 () = self.links.wait_for_end(link) => {}
-                () = self.shut_out(oauth_enabled) => {}
+                () = self.wait_until_refused(oauth_enabled) => {}
             },
             None => std::future::pending().await,
         }

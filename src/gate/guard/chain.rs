@@ -14,13 +14,13 @@ use super::{
     admitted::Admitted,
     body::BodyLimit,
     challenge::challenged,
-    door::RequiredCredentials,
     edge::EdgeCheck,
     framing::check_framing,
     host::AllowedHosts,
     identity::Authenticator,
     rate::{Concurrency, ConcurrencySlot, QueueLimits, RateLimiter, SlotLimits},
     refusal::Refusal,
+    required_credentials::RequiredCredentials,
 };
 use crate::auth::{AccessEnd, AgentId, Principal};
 use crate::http::{ConnectionState, Upload};
@@ -101,7 +101,7 @@ impl Guard {
     /// The complete chain for a path that requires an agent.
     pub async fn admit(
         &self,
-        door: RequiredCredentials,
+        required: RequiredCredentials,
         request: Request<Upload>,
         peer: SocketAddr,
     ) -> Result<Admitted, Refusal> {
@@ -113,11 +113,11 @@ impl Guard {
             Ok(())
         };
         let who = match fits {
-            Ok(()) => self.authenticate(door, &head, peer).await,
+            Ok(()) => self.authenticate(required, &head, peer).await,
             Err(refusal) => Err(refusal),
         };
         note_identity(body.presence(), who.as_ref());
-        let who = who.map_err(|refusal| self.charge(peer, challenged(door, &head, refusal)))?;
+        let who = who.map_err(|refusal| self.charge(peer, challenged(required, &head, refusal)))?;
         self.charge_agent(&who)?;
         // Only a POST has a meaningful body.
         let body = if posts {
@@ -183,12 +183,12 @@ impl Guard {
     /// Authenticates the sender, from the head only.
     async fn authenticate(
         &self,
-        door: RequiredCredentials,
+        required: RequiredCredentials,
         head: &Parts,
         peer: SocketAddr,
     ) -> Result<Principal, Refusal> {
         self.check_edge(&head.headers).await?;
-        let who = self.identity.identify(door, head, peer.ip())?;
+        let who = self.identity.identify(required, head, peer.ip())?;
         self.check_required(&head.headers)?;
         Ok(who)
     }

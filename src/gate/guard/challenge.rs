@@ -3,14 +3,14 @@
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 
-use super::door::RequiredCredentials;
 use super::host::own_origin;
 use super::refusal::Refusal;
+use super::required_credentials::RequiredCredentials;
 
 /// Completes a refusal. On paths for OAuth programs, a 401 for a missing token names the metadata that leads to one
 /// (RFC 9728, 5.1). Other paths do not name it, because clients would then drop their configured token.
-pub fn challenged(door: RequiredCredentials, head: &Parts, refusal: Refusal) -> Refusal {
-    if door != RequiredCredentials::Connect || refusal.error != "agent_required" {
+pub fn challenged(required: RequiredCredentials, head: &Parts, refusal: Refusal) -> Refusal {
+    if required != RequiredCredentials::Connect || refusal.error != "agent_required" {
         return refusal;
     }
     let Ok(origin) = own_origin(head) else {

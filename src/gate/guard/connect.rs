@@ -80,7 +80,7 @@ impl Guard {
 
     /// Reads an unauthenticated request with a small body, which contains the credentials. The request is charged
     /// to its address.
-    pub async fn stranger_body(
+    pub async fn public_body(
         &self,
         request: Request<Upload>,
         peer: SocketAddr,

@@ -8,8 +8,8 @@ use hyper::http::request::Parts;
 use super::bearer::bearer;
 use super::bearer::{to_refusal, unauthorized};
 use super::callers::Callers;
-use super::door::RequiredCredentials;
 use super::refusal::Refusal;
+use super::required_credentials::RequiredCredentials;
 use crate::auth::{AccessEnd, AuthError, Principal};
 
 /// How the callers of the door `Agent` are authenticated.
@@ -62,19 +62,21 @@ impl Authenticator {
     /// Authenticates the sender of a request head.
     pub fn identify(
         &self,
-        door: RequiredCredentials,
+        required: RequiredCredentials,
         head: &Parts,
         from: IpAddr,
     ) -> Result<Principal, Refusal> {
         match self {
-            Self::Agents(callers) if door == RequiredCredentials::Connect => {
+            Self::Agents(callers) if required == RequiredCredentials::Connect => {
                 callers.identify_link(head, from)
             }
             Self::Agents(callers) => callers.identify(head, from),
             #[cfg(feature = "everything")]
             Self::Anybody(who) => Ok(who.clone()),
             #[cfg(feature = "everything")]
-            Self::Fixed(door) => door.identify(bearer(&head.headers)?).map_err(to_refusal),
+            Self::Fixed(required) => required
+                .identify(bearer(&head.headers)?)
+                .map_err(to_refusal),
         }
     }
 
@@ -95,7 +97,7 @@ impl Authenticator {
             #[cfg(feature = "everything")]
             Self::Anybody(who) => Ok(who.clone()),
             #[cfg(feature = "everything")]
-            Self::Fixed(door) => door.identify(token()?).map_err(to_refusal),
+            Self::Fixed(required) => required.identify(token()?).map_err(to_refusal),
         }
     }
 }

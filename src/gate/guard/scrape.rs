@@ -36,7 +36,7 @@ impl Guard {
             .iter()
             .any(|name| head.headers.contains_key(name));
         let known = if shows_nothing {
-            self.scrapes_from_loopback() && is_on_this_box(head, peer.ip())
+            self.scrapes_from_loopback() && is_from_this_server(head, peer.ip())
         } else {
             match bearer(&head.headers) {
                 Ok(token) => self.identity.is_scraper(token).map_err(to_refusal)?,
@@ -55,7 +55,7 @@ impl Guard {
 
 /// Whether a request comes from the host itself and was not forwarded: checked by the socket, the requested host
 /// name and the headers that proxies add.
-fn is_on_this_box(head: &Parts, peer: IpAddr) -> bool {
+fn is_from_this_server(head: &Parts, peer: IpAddr) -> bool {
     let of_proxy = |name: &str| {
         OF_PROXIES.contains(&name) || OF_PROXIES_BEGIN.iter().any(|begin| name.starts_with(begin))
     };
@@ -91,7 +91,7 @@ mod tests {
     fn whoever_is_on_the_box_is_told_from_who_comes_through_it() {
         let here: IpAddr = "127.0.0.1".parse().unwrap();
         for host in ["localhost:8443", "127.0.0.1", "[::1]:8443", "LOCALHOST"] {
-            assert!(is_on_this_box(&head(host, &[]), here), "{host}");
+            assert!(is_from_this_server(&head(host, &[]), here), "{host}");
         }
         for host in [
             "box.lan:8443",
@@ -99,13 +99,16 @@ mod tests {
             "localhost.evil",
             "[fd00::1]",
         ] {
-            assert!(!is_on_this_box(&head(host, &[]), here), "{host}");
+            assert!(!is_from_this_server(&head(host, &[]), here), "{host}");
         }
         for from in ["192.168.1.5", "::ffff:192.168.1.5", "fd00::1"] {
             let from = from.parse().unwrap();
-            assert!(!is_on_this_box(&head("localhost", &[]), from), "{from}");
+            assert!(
+                !is_from_this_server(&head("localhost", &[]), from),
+                "{from}"
+            );
         }
-        assert!(is_on_this_box(
+        assert!(is_from_this_server(
             &head("localhost", &[]),
             "::ffff:127.0.0.1".parse().unwrap()
         ));
@@ -119,7 +122,7 @@ mod tests {
             "Tailscale-User-Login",
         ] {
             let head = head("localhost", &[(name, "x")]);
-            assert!(!is_on_this_box(&head, here), "{name}");
+            assert!(!is_from_this_server(&head, here), "{name}");
         }
     }
 }

@@ -70,7 +70,7 @@ struct ConnectionRecord {
     source: ConnectionSource,
     number: u64,
     /// It was admitted above the pressure limit.
-    is_hurried: bool,
+    is_under_pressure: bool,
     /// It was admitted when there were many unauthenticated connections.
     is_in_crowd: bool,
     has_identity: AtomicBool,
@@ -105,11 +105,11 @@ impl Connections {
     fn enter(&self, source: ConnectionSource, limits: ConnectionLimits) -> Option<OpenConnection> {
         let mut anonymous = self.0.anonymous();
         let open = *self.0.open.borrow();
-        let is_hurried = open >= limits.pressure();
+        let is_under_pressure = open >= limits.pressure();
         if anonymous.count(source.prefix) >= limits.of_source {
             anonymous.end_oldest_of(source.prefix);
             self.0.penalise(source, Offence::Displaced);
-        } else if is_hurried {
+        } else if is_under_pressure {
             anonymous.end_oldest_of_fullest();
         }
         if open >= limits.total {
@@ -125,7 +125,7 @@ impl Connections {
                 registry: self.0.clone(),
                 source,
                 number,
-                is_hurried,
+                is_under_pressure,
                 is_in_crowd,
                 has_identity: AtomicBool::new(false),
                 ended,
@@ -159,7 +159,7 @@ impl OpenConnection {
     }
 
     /// Waits until this connection must end for another one.
-    pub async fn wait_for_displacement(&self) {
+    pub async fn wait_for_eviction(&self) {
         self.0.0.ended.notified().await;
     }
 }
@@ -199,8 +199,8 @@ impl ConnectionState {
     }
 
     /// Whether its client gets short timeouts: it is unauthenticated and was admitted above the pressure limit.
-    pub(super) fn is_hurried(&self) -> bool {
-        self.0.is_hurried && !self.is_identified()
+    pub(super) fn is_under_pressure(&self) -> bool {
+        self.0.is_under_pressure && !self.is_identified()
     }
 
     /// Whether there were many unauthenticated connections when it was admitted.
@@ -340,9 +340,7 @@ mod tests {
     /// Whether the connection was displaced.
     async fn has_to_end(connected: &OpenConnection) -> bool {
         let wait = Duration::from_millis(1);
-        timeout(wait, connected.wait_for_displacement())
-            .await
-            .is_ok()
+        timeout(wait, connected.wait_for_eviction()).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]
@@ -384,7 +382,7 @@ mod tests {
         let mut flood = Vec::new();
         for at in 0..100 {
             let next = connections.admit(source(at % 3), limits(8, 4)).await;
-            assert_eq!(next.presence().is_hurried(), flood.len() >= 5);
+            assert_eq!(next.presence().is_under_pressure(), flood.len() >= 5);
             flood.push(next);
             let mut ended = Vec::new();
             for (at, one) in flood.iter().enumerate() {
@@ -399,7 +397,7 @@ mod tests {
         assert_eq!(flood.len(), 5, "the last quarter is for clients with one");
         assert!(!has_to_end(&lone).await);
         lone.presence().identify();
-        assert!(!lone.presence().is_hurried());
+        assert!(!lone.presence().is_under_pressure());
     }
 
     #[tokio::test(start_paused = true)]

@@ -48,7 +48,7 @@ pub struct Timeouts {
 }
 
 /// The timeout of an unauthenticated client for its handshake and for each head while there are many connections.
-const HURRIED: Duration = Duration::from_secs(2);
+const TIME_UNDER_PRESSURE: Duration = Duration::from_secs(2);
 
 /// The value of the header `Connection` that ends a connection.
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
@@ -85,7 +85,7 @@ impl HttpServer {
         let presence = connected.presence().clone();
         tokio::select! {
             () = self.serve_connection(accepted.stream, Peer { address, presence }) => {}
-            () = connected.wait_for_displacement() => {
+            () = connected.wait_for_eviction() => {
                 tracing::debug!(peer = %address, "connection closed to make room for another one");
             }
         }
@@ -153,8 +153,8 @@ impl HttpServer {
     ) -> Option<HandedStream<T>> {
         let (handler, open) = (self.handler.clone(), ActivityCounter::new());
         let (counted, client) = (open.clone(), peer.clone());
-        let handover = Arc::new(ConnectionTakeover::default());
-        let (hands_over, has_asked) = (handover.clone(), asked.clone());
+        let takeover = Arc::new(ConnectionTakeover::default());
+        let (hands_over, has_asked) = (takeover.clone(), asked.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             has_asked.notify_one();
             let held = counted.request();
@@ -177,16 +177,16 @@ impl HttpServer {
             .header_read_timeout(None) // Otherwise hyper would start a timer for each head.
             .max_headers(MAX_HEADERS)
             .max_buf_size(peer.head_bytes())
-            .serve_connection(TakeoverIo::new(stream, ahead, &handover), service);
+            .serve_connection(TakeoverIo::new(stream, ahead, &takeover), service);
         let left = tokio::select! {
-            left = drive_http1(&mut connection, &handover) => left,
+            left = drive_http1(&mut connection, &takeover) => left,
             () = self.wait_for_stop(asked) => Http1End::Stopped,
             () = open.rests(|| peer.shorten_timeout(self.timeouts.header)) => Http1End::Resting,
         };
         let left = if let Http1End::Stopped = left {
             Pin::new(&mut connection).graceful_shutdown();
             tokio::select! {
-                left = drive_http1(&mut connection, &handover) => left,
+                left = drive_http1(&mut connection, &takeover) => left,
                 () = open.rests(|| peer.shorten_timeout(self.timeouts.header)) => Http1End::Resting,
             }
         } else {
@@ -274,8 +274,8 @@ impl Peer {
 
     /// Returns this time, or less for a client with short timeouts.
     fn shorten_timeout(&self, time: Duration) -> Duration {
-        if self.presence.is_hurried() {
-            time.min(HURRIED)
+        if self.presence.is_under_pressure() {
+            time.min(TIME_UNDER_PRESSURE)
         } else {
             time
         }
@@ -312,11 +312,11 @@ impl Http1End {
 
 async fn drive_http1(
     connection: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
-    handover: &ConnectionTakeover,
+    takeover: &ConnectionTakeover,
 ) -> Http1End {
     poll_fn(|cx| match Pin::new(&mut *connection).poll(cx) {
         Poll::Ready(ended) => Poll::Ready(Http1End::Ended(ended)),
-        Poll::Pending => match handover.take() {
+        Poll::Pending => match takeover.take() {
             Some((stream, closes)) => Poll::Ready(Http1End::Stream(stream, closes)),
             None => Poll::Pending,
         },

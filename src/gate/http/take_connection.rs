@@ -155,8 +155,8 @@ impl hyper::body::Body for TakeoverBody {
     ) -> Poll<Option<Result<Frame<BodyChunk>, Infallible>>> {
         match self.get_mut() {
             Self::Here(answer) => Pin::new(answer).poll_frame(cx),
-            Self::Apart(handover) => {
-                handover.record_head_made();
+            Self::Apart(takeover) => {
+                takeover.record_head_made();
                 Poll::Pending
             }
         }
@@ -182,16 +182,16 @@ pub(super) struct TakeoverIo<T> {
     io: TokioIo<T>,
     /// Bytes that were read before hyper got the connection.
     ahead: Bytes,
-    handover: Arc<ConnectionTakeover>,
+    takeover: Arc<ConnectionTakeover>,
 }
 
 impl<T> TakeoverIo<T> {
     /// Wraps a connection; `ahead` was already read from it.
-    pub(super) fn new(io: T, ahead: Bytes, handover: &Arc<ConnectionTakeover>) -> Self {
+    pub(super) fn new(io: T, ahead: Bytes, takeover: &Arc<ConnectionTakeover>) -> Self {
         Self {
             io: TokioIo::new(io),
             ahead,
-            handover: handover.clone(),
+            takeover: takeover.clone(),
         }
     }
 
@@ -231,7 +231,7 @@ impl<T: AsyncWrite + Unpin> Write for TakeoverIo<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.handover.flushed();
+        self.takeover.flushed();
         Pin::new(&mut self.io).poll_flush(cx)
     }
 

@@ -30,7 +30,7 @@ pub struct Upload {
     body: Option<Incoming>,
     lingers: bool,
     /// Notified when the body was read completely, where that matters.
-    handover: Weak<ConnectionTakeover>,
+    takeover: Weak<ConnectionTakeover>,
     presence: ConnectionState,
 }
 
@@ -38,7 +38,7 @@ impl Upload {
     /// Wraps the request's body.
     pub(super) fn of(
         request: Request<Incoming>,
-        handover: Weak<ConnectionTakeover>,
+        takeover: Weak<ConnectionTakeover>,
         presence: &ConnectionState,
     ) -> Request<Self> {
         let lingers =
@@ -46,7 +46,7 @@ impl Upload {
         request.map(|body| Self {
             body: Some(body),
             lingers,
-            handover,
+            takeover,
             presence: presence.clone(),
         })
     }
@@ -70,9 +70,9 @@ impl Body for Upload {
         };
         let polled = Pin::new(&mut *body).poll_frame(context);
         if (matches!(polled, Poll::Ready(None)) || body.is_end_stream())
-            && let Some(handover) = self.handover.upgrade()
+            && let Some(takeover) = self.takeover.upgrade()
         {
-            handover.was_read();
+            takeover.was_read();
         }
         polled
     }

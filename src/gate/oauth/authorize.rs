@@ -154,17 +154,17 @@ async fn client(
         .map_err(|e| unavailable(&e))?;
     if is_address(id) {
         // Boxed: this lookup is rare, and every request would need room for it.
-        let portrait = Box::pin(documents.read(id)).await?;
-        let vouched_by = host(id).to_owned();
-        let name = match portrait.name {
-            name if name.is_empty() => plain_line(&vouched_by, 64),
+        let metadata = Box::pin(documents.read(id)).await?;
+        let metadata_host = host(id).to_owned();
+        let name = match metadata.name {
+            name if name.is_empty() => plain_line(&metadata_host, 64),
             name => name,
         };
         return Ok(RequestingClient {
             id: id.to_owned(),
             name,
-            redirect_uris: portrait.redirect_uris,
-            vouched_by: Some(vouched_by),
+            redirect_uris: metadata.redirect_uris,
+            metadata_host: Some(metadata_host),
             agent: known.and_then(|known| known.agent),
         });
     }
@@ -181,7 +181,7 @@ async fn client(
         id: known.id,
         name,
         redirect_uris: known.redirect_uris,
-        vouched_by: None,
+        metadata_host: None,
         agent: known.agent,
     })
 }

@@ -21,7 +21,7 @@ pub struct RequestingClient {
     /// Its redirect URIs.
     pub redirect_uris: Vec<String>,
     /// The host that vouches for it, if its id is the URL of a document there.
-    pub vouched_by: Option<String>,
+    pub metadata_host: Option<String>,
     /// The id of the agent that the owner has created for it.
     pub agent: Option<String>,
 }

@@ -193,7 +193,7 @@ impl ConsentContext<'_> {
         let client = OauthClient {
             id: asked.client.id.clone(),
             name: asked.client.name.clone(),
-            redirect_uris: match asked.client.vouched_by {
+            redirect_uris: match asked.client.metadata_host {
                 Some(_) => Vec::new(),
                 None => asked.client.redirect_uris.clone(),
             },

@@ -67,7 +67,7 @@ impl ConsentPage<'_> {
                 dd { "“" bdi { (exact_line(&client.name)) } "”" }
                 @for note in text_notes(&client.name) { dd { b { (note) } } }
                 dt { (texts::WHO_SAYS_SO) }
-                @match &client.vouched_by {
+                @match &client.metadata_host {
                     Some(host) => { dd { (texts::A_SERVER) " " code { (exact_line(host)) } (texts::BY_ITS_DOCUMENT) " " code { (exact_line(&client.id)) } } }
                     None => { dd { (texts::ITSELF_ALONE) } }
                 }

@@ -42,8 +42,8 @@ impl MetadataDocuments {
 
     /// Returns the contents of the document at this URL, or why it is not valid.
     pub async fn read(&self, address: &str) -> Result<ClientMetadata, String> {
-        if let Some(portrait) = self.find_cached(address) {
-            return Ok(portrait);
+        if let Some(metadata) = self.find_cached(address) {
+            return Ok(metadata);
         }
         let near = self.live.read(|settings| settings.oauth.local_clients);
         let servers = if near {
@@ -58,20 +58,20 @@ impl MetadataDocuments {
                 plain_line(&cause.to_string(), 200)
             )
         })?;
-        let portrait = validate_document(address, &fetched)?;
+        let metadata = validate_document(address, &fetched)?;
         let mut kept = lock(&self.kept);
         if kept.len() >= MOST_KEPT {
             kept.remove(0);
         }
-        kept.push((Instant::now(), address.to_owned(), portrait.clone()));
-        Ok(portrait)
+        kept.push((Instant::now(), address.to_owned(), metadata.clone()));
+        Ok(metadata)
     }
 
     fn find_cached(&self, address: &str) -> Option<ClientMetadata> {
         let mut kept = lock(&self.kept);
         kept.retain(|(at, ..)| at.elapsed() < KEPT);
         let found = kept.iter().find(|(_, known, _)| known == address);
-        found.map(|(.., portrait)| portrait.clone())
+        found.map(|(.., metadata)| metadata.clone())
     }
 }
 

@@ -4,7 +4,7 @@ use form_urlencoded::byte_serialize;
 use hyper::Response;
 
 use super::authorize::see_other;
-use super::page::{go_on, refusal};
+use super::page::{redirect_page, refusal};
 use super::texts;
 use crate::http::ResponseBody;
 
@@ -23,7 +23,7 @@ pub fn step_inside(path: &str, query: &str) -> Response<ResponseBody> {
     if query.len() > MAX_QUERY || query.split('&').any(|one| one == MARK) {
         return sign_in(path, query);
     }
-    go_on(&format!("{path}?{query}&{MARK}"))
+    redirect_page(&format!("{path}?{query}&{MARK}"))
 }
 
 /// Redirects a visitor without a session to the owner's sign-in, and from there back. Nothing is looked up before:

@@ -65,7 +65,7 @@ pub fn refusal(words: &str) -> Response<ResponseBody> {
 
 /// A page that continues to one of ours by itself. If another site has sent the browser here, it has not sent the
 /// owner's cookie; from our own page it does.
-pub fn go_on(to: &str) -> Response<ResponseBody> {
+pub fn redirect_page(to: &str) -> Response<ResponseBody> {
     let content = html! {
         meta http-equiv="refresh" content=(format!("0; url={to}"));
         p { a href=(to) { (texts::GO_ON) } }

@@ -15,12 +15,12 @@ pub async fn register(vault: &Vault, body: &[u8]) -> Result<Response<ResponseBod
     let wrong = |words: &str| OAuthError::new("invalid_client_metadata", words);
     let metadata: Value =
         serde_json::from_slice(body).map_err(|_| wrong("the body is not JSON"))?;
-    let portrait =
+    let metadata =
         ClientMetadata::read(&metadata).map_err(|(code, words)| OAuthError::new(code, words))?;
     let ClientMetadata {
         name,
         redirect_uris,
-    } = portrait;
+    } = metadata;
     let clients = vault.oauth_clients();
     let id = clients
         .register(name.clone(), redirect_uris.clone())

@@ -46,18 +46,18 @@ pub async fn decide_change(
     };
     let changes = owner.vault.changes();
     let decide = async {
-        let ruling = match verb {
+        let outcome = match verb {
             OwnerDecision::Approve => {
                 let binding = change.binding();
                 changes.approve(&change.id, binding, decision).await?
             }
             OwnerDecision::Reject => changes.reject(&change.id, decision).await?,
         };
-        let done = matches!(ruling, DecisionOutcome::Done(_));
-        Ok::<_, VaultError>((ruling, if done { "ok" } else { "refused" }))
+        let done = matches!(outcome, DecisionOutcome::Done(_));
+        Ok::<_, VaultError>((outcome, if done { "ok" } else { "refused" }))
     };
-    let ruling = owner.run_audited_as(command, decide).await?;
-    let refused = match ruling {
+    let outcome = owner.run_audited_as(command, decide).await?;
+    let refused = match outcome {
         DecisionOutcome::Done(change) => {
             return Ok(DecidedChange {
                 change: *change,

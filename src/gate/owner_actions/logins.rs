@@ -1,7 +1,7 @@
 //! The owner's password and logins.
 
 use super::owner_context::{OwnerCommand, OwnerContext};
-use crate::auth::{hash_password, make_owner_key, take_along};
+use crate::auth::{hash_password, make_owner_key, rewrap_with_password};
 use gatewren_base::sys::Secret;
 use gatewren_store::vault::{KeyChange, Vault, VaultError};
 
@@ -22,9 +22,8 @@ pub async fn set_password(
     let stored = hash_password(password).map_err(|e| e.to_string())?;
     let key = owner.vault.owner().key().map_err(|e| e.to_string())?;
     let change = match (plan, key) {
-        (KeyPlan::Present(present), Some(key)) => {
-            take_along(&key, &present, password).map_err(|e| format!("{e}; nothing was changed"))?
-        }
+        (KeyPlan::Present(present), Some(key)) => rewrap_with_password(&key, &present, password)
+            .map_err(|e| format!("{e}; nothing was changed"))?,
         _ => KeyChange::New(make_owner_key(password).map_err(|e| e.to_string())?),
     };
     let set = async { owner.vault.owner().set_password(stored, change).await };

@@ -14,8 +14,8 @@ mod duration;
 mod expiry;
 mod grant;
 mod logins;
-mod loosening;
 mod metrics_token;
+mod more_access;
 mod owner_context;
 mod pairing;
 mod policy_preview;
@@ -40,16 +40,16 @@ pub use grant::{
     GrantRequest, end_grant, grant, granted_words, is_broad, known_tool, takes_command,
 };
 pub use logins::{KeyPlan, sealed_calls, set_password, sign_out, sign_out_everywhere};
-pub use loosening::loosens;
 pub use metrics_token::{end_metrics_token, renew_metrics_token};
+pub use more_access::gives_more_access;
 pub use owner_context::{OwnerCommand, OwnerContext};
 pub use pairing::{pair, redeem as redeem_pairing};
 pub use policy_preview::PolicyPreview;
 pub use render::{change_arguments, exact_arguments, export_header, result_text, shown_change};
 pub use snippets::{AUTHORITY_FILE, Snippet, SnippetConnection, client_words, snippets};
-pub use staleness::{Staleness, movement};
+pub use staleness::{Staleness, find_staleness};
 pub use timestamp::HumanTimestamp;
-pub use token_status::standing;
+pub use token_status::token_status;
 pub use trust_ca::{AUTHORITY_PEM, SYSTEMS, TrustGuide, TrustSteps};
 
 pub use crate::policy::ShownArgument;

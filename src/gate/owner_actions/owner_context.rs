@@ -65,12 +65,12 @@ impl OwnerContext<'_> {
             target: command.target,
             change: command.change,
         };
-        let undertaking = self.vault.audit().undertake(entry).await;
-        let undertaking = undertaking.map_err(|e| e.to_string())?;
+        let begun = self.vault.audit().begin_action(entry).await;
+        let begun = begun.map_err(|e| e.to_string())?;
         let done = work.await;
         let status = done.as_ref().map_or("failed", |(_, word)| word);
         // The action is done already. If this fails, the audit still has the row of its beginning.
-        let _ = self.vault.audit().record_outcome(undertaking, status);
+        let _ = self.vault.audit().record_outcome(begun, status);
         done.map(|(value, _)| value).map_err(|e| e.to_string())
     }
 }

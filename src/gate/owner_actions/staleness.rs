@@ -31,7 +31,7 @@ impl Staleness {
 }
 
 /// Looks it up in the log.
-pub fn movement(state: Option<&Path>, change: &Change) -> Staleness {
+pub fn find_staleness(state: Option<&Path>, change: &Change) -> Staleness {
     if change.rests_on.is_empty() {
         return Staleness::RestsOnNothing;
     }

@@ -14,7 +14,7 @@ pub struct TokenStatus {
 }
 
 /// Returns the current status of an agent's token.
-pub fn standing(agent: &Agent, spaces: &Spaces) -> TokenStatus {
+pub fn token_status(agent: &Agent, spaces: &Spaces) -> TokenStatus {
     let status_of_error = |word, error| TokenStatus {
         word,
         refused: Some(error),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::question::BOX;
+use super::question::CHECKBOX;
 use crate::auth::AgentId;
 use gatewren_base::sys::lock;
 use gatewren_wire::registry::Permit;
@@ -135,7 +135,7 @@ impl<K> Confirmations<K> {
 fn reply(answer: &Value) -> Confirmation {
     let content = answer.get("content");
     match answer.get("action").and_then(Value::as_str) {
-        Some("accept") => match content.and_then(|content| content.get(BOX)) {
+        Some("accept") => match content.and_then(|content| content.get(CHECKBOX)) {
             Some(Value::Bool(true)) => Confirmation::Accepted(Permit::granted_by_policy()),
             Some(Value::Bool(false)) => Confirmation::Declined,
             _ => Confirmation::Malformed,

@@ -8,7 +8,7 @@ use gatewren_base::sys::{exact_line, text_notes};
 use gatewren_wire::registry::{Scope, Tool};
 
 /// The name of the box that must be ticked.
-pub const BOX: &str = "run";
+pub const CHECKBOX: &str = "run";
 
 /// The limits for display: bytes of arguments, levels of nesting, and entries on each level. Arguments beyond a
 /// limit cannot be shown completely, so the call cannot be confirmed.
@@ -60,7 +60,7 @@ pub fn question(
     });
     Some(ConfirmationQuestion {
         message,
-        schema: json!({ "type": "object", "properties": { BOX: tick }, "required": [BOX] }),
+        schema: json!({ "type": "object", "properties": { CHECKBOX: tick }, "required": [CHECKBOX] }),
     })
 }
 

@@ -117,9 +117,9 @@ impl Restic {
             time,
             ..order(&["unlock"])
         });
-        context.relay.set_steadfast(true);
+        context.relay.set_uninterruptible(true);
         let done = context.run_step(step, &mut |_, _| None).await;
-        context.relay.set_steadfast(false);
+        context.relay.set_uninterruptible(false);
         if !matches!(done, Ok(0)) {
             tracing::warn!("a restic lock may remain; the next backup tries again to remove it");
         }

@@ -21,15 +21,15 @@ pub struct LogLimiter(Mutex<LogCount>);
 struct LogCount {
     since: Option<Instant>,
     logged: u32,
-    unsaid: u64,
+    suppressed: u64,
 }
 
 impl LogLimiter {
     /// Logs a line if the limit permits it. `say` gets the number of lines dropped since the last one, if there were
     /// any.
     pub fn log(&self, say: impl FnOnce(Option<u64>)) {
-        if let Some(unsaid) = self.admit(Instant::now()) {
-            say((unsaid > 0).then_some(unsaid));
+        if let Some(suppressed) = self.admit(Instant::now()) {
+            say((suppressed > 0).then_some(suppressed));
         }
     }
 
@@ -40,11 +40,11 @@ impl LogLimiter {
             count.logged = 0;
         }
         if count.logged >= MOST {
-            count.unsaid += 1;
+            count.suppressed += 1;
             return None;
         }
         count.logged += 1;
-        Some(std::mem::take(&mut count.unsaid))
+        Some(std::mem::take(&mut count.suppressed))
     }
 }
 

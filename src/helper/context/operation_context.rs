@@ -35,7 +35,7 @@ impl OperationContext<'_> {
         filter: LineFilter,
     ) -> Result<OperationEnd, OperationRefusal> {
         let (child, mut outputs) = start(tool, &self.helper.orphans)?;
-        outputs.sift(filter);
+        outputs.set_filter(filter);
         Ok(self.relay_output(child, outputs).await)
     }
 

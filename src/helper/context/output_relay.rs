@@ -18,7 +18,7 @@ use super::stop::{StopConditions, wait_for_disconnect};
 const LAST_WORDS_TIME: Duration = Duration::from_secs(5);
 
 /// How long an operation that must not be interrupted may run. After that it counts as hung.
-const STEADFAST_TIME: Duration = Duration::from_hours(6);
+const UNINTERRUPTIBLE_TIME: Duration = Duration::from_hours(6);
 
 /// The output channel of one call to its caller, or of one job to its log.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct OutputRelay {
     output_left: u64,
     stop: StopConditions,
     /// Whether the operation must not be interrupted now.
-    steadfast: bool,
+    uninterruptible: bool,
     /// The name of the operation, for the log.
     operation: &'static str,
     /// Whether it runs a command that a client chose.
@@ -60,7 +60,7 @@ impl OutputRelay {
             }),
             output_left: output_bytes,
             stop,
-            steadfast: false,
+            uninterruptible: false,
             operation: "",
             is_clients_command: false,
         }
@@ -72,7 +72,7 @@ impl OutputRelay {
             target: OutputTarget::Job(sink),
             output_left: output_bytes,
             stop,
-            steadfast: false,
+            uninterruptible: false,
             operation: "",
             is_clients_command: false,
         }
@@ -108,13 +108,13 @@ impl OutputRelay {
 
     /// Sets whether the operation must not be interrupted: while set, a disconnect, the timeout and the helper's
     /// shutdown do not end it.
-    pub fn set_steadfast(&mut self, steadfast: bool) {
-        self.steadfast = steadfast;
+    pub fn set_uninterruptible(&mut self, uninterruptible: bool) {
+        self.uninterruptible = uninterruptible;
     }
 
     /// Waits for a future without output, unless the call ends first.
     pub async fn wait<T>(&mut self, something: impl Future<Output = T>) -> Result<T, KillReason> {
-        if self.steadfast {
+        if self.uninterruptible {
             return Ok(something.await);
         }
         let cancelled = async {
@@ -138,8 +138,8 @@ impl OutputRelay {
         outputs: &mut CommandOutputs,
         ended: impl Future<Output = OperationEnd>,
     ) -> OperationEnd {
-        if self.steadfast {
-            return self.relay_steadfast(outputs, ended).await;
+        if self.uninterruptible {
+            return self.relay_uninterruptible(outputs, ended).await;
         }
         let Self {
             target,
@@ -157,13 +157,13 @@ impl OutputRelay {
         }
     }
 
-    async fn relay_steadfast(
+    async fn relay_uninterruptible(
         &mut self,
         outputs: &mut CommandOutputs,
         ended: impl Future<Output = OperationEnd>,
     ) -> OperationEnd {
         let mut ended = pin!(ended);
-        let mut time_up = pin!(sleep(STEADFAST_TIME));
+        let mut time_up = pin!(sleep(UNINTERRUPTIBLE_TIME));
         loop {
             tokio::select! {
                 biased;

@@ -27,7 +27,7 @@ pub struct CommandOutputs {
     stderr: Option<Receiver>,
     filter: Option<LineFilter>,
     /// Output that passed the filter, in chunks.
-    sifted: VecDeque<Vec<u8>>,
+    filtered: VecDeque<Vec<u8>>,
 }
 
 /// The write ends, for the command.
@@ -48,20 +48,20 @@ impl CommandOutputs {
             stdout: Some(Receiver::from_owned_fd(stdout_reader)?),
             stderr: Some(Receiver::from_owned_fd(stderr_reader)?),
             filter: None,
-            sifted: VecDeque::new(),
+            filtered: VecDeque::new(),
         };
         Ok((outputs, OutputWriters { stdout, stderr }))
     }
 
     /// From now on, stdout contains only the lines that pass this filter.
-    pub fn sift(&mut self, filter: LineFilter) {
+    pub fn set_filter(&mut self, filter: LineFilter) {
         self.filter = Some(filter);
     }
 
     /// Waits for the next bytes; forever once both pipes are closed. Cancel safe.
     pub async fn next(&mut self) -> (Stream, Vec<u8>) {
         loop {
-            if let Some(bytes) = self.sifted.pop_front() {
+            if let Some(bytes) = self.filtered.pop_front() {
                 return (Stream::Stdout, bytes);
             }
             let which = tokio::select! {
@@ -73,7 +73,7 @@ impl CommandOutputs {
             };
             match &mut self.filter {
                 Some(filter) if which == Stream::Stdout => {
-                    self.sifted.extend(in_chunks(&filter.pass(&bytes)));
+                    self.filtered.extend(in_chunks(&filter.pass(&bytes)));
                 }
                 _ => return (which, bytes),
             }
@@ -84,9 +84,9 @@ impl CommandOutputs {
     ///
     /// Reads the pipe directly: the runtime may not have been notified of the last bytes yet.
     pub fn rest(&mut self, which: Stream) -> impl Iterator<Item = Vec<u8>> + use<> {
-        let (mut filter, mut sifted) = (None, VecDeque::new());
+        let (mut filter, mut filtered) = (None, VecDeque::new());
         if which == Stream::Stdout {
-            (filter, sifted) = (self.filter.take(), std::mem::take(&mut self.sifted));
+            (filter, filtered) = (self.filter.take(), std::mem::take(&mut self.filtered));
         }
         let pipe = self.side(which).take();
         let mut pipe = pipe
@@ -102,7 +102,7 @@ impl CommandOutputs {
             Some(filter) => in_chunks(&filter.pass(&bytes)),
             None => vec![bytes],
         });
-        sifted.into_iter().chain(read)
+        filtered.into_iter().chain(read)
     }
 
     fn read(&mut self, which: Stream) -> Option<Vec<u8>> {

@@ -29,9 +29,9 @@ pub async fn perform(
             ];
             words.extend(device.iter().map(FirmwareId::as_str));
             // A device with partly written firmware may never start again.
-            context.relay.set_steadfast(true);
+            context.relay.set_uninterruptible(true);
             let updated = fwupdmgr(context, &words).await;
-            context.relay.set_steadfast(false);
+            context.relay.set_uninterruptible(false);
             let updated = updated?;
             let mark = format!("\n{FIRMWARE_MARK}\n").into_bytes();
             context.relay.write_stdout(mark).await;

@@ -154,17 +154,17 @@ async fn apply(
         return Ok(refreshed);
     }
     // In a container without systemd, an installation ends with the helper.
-    context.relay.set_steadfast(true);
-    let mended = run_step(context, container, vec!["mend".to_owned()]).await;
-    context.relay.set_steadfast(false);
-    mended?;
+    context.relay.set_uninterruptible(true);
+    let repaired = run_step(context, container, vec!["mend".to_owned()]).await;
+    context.relay.set_uninterruptible(false);
+    repaired?;
     let fetched = run_step(context, container, with("download")).await?;
     if fetched != OperationEnd::SUCCESS {
         return Ok(fetched);
     }
-    context.relay.set_steadfast(true);
+    context.relay.set_uninterruptible(true);
     let installed = run_step(context, container, with("install")).await;
-    context.relay.set_steadfast(false);
+    context.relay.set_uninterruptible(false);
     installed
 }
 

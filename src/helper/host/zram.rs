@@ -63,13 +63,13 @@ pub async fn switch(
     }
     let devices = to_its_end(|| Ok(devices())).await?;
     // A half-created device could not be recognized later.
-    context.relay.set_steadfast(true);
+    context.relay.set_uninterruptible(true);
     let switched = if on {
         begin(context, &devices).await
     } else {
         end(context, &devices).await
     };
-    context.relay.set_steadfast(false);
+    context.relay.set_uninterruptible(false);
     Ok(switched?)
 }
 

@@ -73,7 +73,7 @@ async fn list(
             names
         };
         let found = root.list(path.relative(), wanted, NAMES);
-        let found = found.map_err(|e| obstacle(&path, &e))?;
+        let found = found.map_err(|e| file_refusal(&path, &e))?;
         Ok(found
             .iter()
             .flat_map(|(name, facts)| line(&entry(name, facts)))
@@ -94,7 +94,7 @@ async fn read(
     let path = path.clone();
     print(context.relay, move || {
         let read = root.read(path.relative(), offset, bytes.min(READ_BYTES).into());
-        let (bytes, facts) = read.map_err(|e| obstacle(&path, &e))?;
+        let (bytes, facts) = read.map_err(|e| file_refusal(&path, &e))?;
         let size_bytes = facts.len();
         let mut out = line(&FileExcerpt { size_bytes, offset });
         out.extend(bytes);
@@ -121,7 +121,7 @@ async fn write(
             .split()
             .ok_or_else(|| OperationRefusal::bad_command(format!("{path} does not name a file")))?;
         root.write(directory, name, &content, mode)
-            .map_err(|e| obstacle(&path, &e))
+            .map_err(|e| file_refusal(&path, &e))
     })
     .await?;
     Ok(OperationEnd::SUCCESS)
@@ -147,7 +147,7 @@ fn entry(name: &OsString, facts: &Metadata) -> InsideEntry {
 }
 
 /// Converts an error to a refusal; `path` is the one that the caller named.
-fn obstacle(path: &InsidePath, cause: &io::Error) -> OperationRefusal {
+fn file_refusal(path: &InsidePath, cause: &io::Error) -> OperationRefusal {
     use io::ErrorKind::{CrossesDevices, InvalidInput, NotADirectory, NotFound};
     let path = path.to_string();
     let path = path.escape_debug();

@@ -93,9 +93,9 @@ pub async fn require_stopped(
     helper: &HelperContext,
     container: &ContainerRef,
 ) -> Result<(), OperationRefusal> {
-    let standing = helper.containers.ask(container).await?;
-    let state = standing.state.unwrap_or_default();
-    if state == "STOPPED" && standing.running.is_none() {
+    let answer = helper.containers.ask(container).await?;
+    let state = answer.state.unwrap_or_default();
+    if state == "STOPPED" && answer.running.is_none() {
         return Ok(());
     }
     let state = state.to_lowercase();

@@ -65,8 +65,8 @@ pub async fn run(
     let limit = wait.0.to_string();
     let fixed = ["--wait", &limit, "--terse"];
     let tool = HostTool::new("nmcli", fixed.iter().chain(words).copied());
-    let patience = Duration::from_secs(wait.0.into()) + GRACE;
-    let ran = timeout(patience, run_to_end(tool, Arc::clone(&helper.orphans))).await;
+    let time_limit = Duration::from_secs(wait.0.into()) + GRACE;
+    let ran = timeout(time_limit, run_to_end(tool, Arc::clone(&helper.orphans))).await;
     let (exit, output) =
         ran.map_err(|_| OperationRefusal::failed("nmcli did not end in time"))??;
     if exit == Exit::Code(0) {

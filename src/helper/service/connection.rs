@@ -143,7 +143,7 @@ fn no_request(helper: &HelperContext, cause: &str) {
     let cause = truncate_text(cause, REASON_CHARS);
     helper
         .complaints
-        .log(|unsaid| tracing::warn!(cause, unsaid, "no valid request"));
+        .log(|suppressed| tracing::warn!(cause, suppressed, "no valid request"));
 }
 
 /// Logs one line for each operation: at level info if it changes something, at debug if it only reads. The line
@@ -171,7 +171,7 @@ fn log(
     // later.
     let audit = request.audit.as_ref();
     let (audit_seq, audit_sha256) = (audit.map(AuditHead::seq), audit.map(AuditHead::sha256));
-    let say = |unsaid: Option<u64>| {
+    let say = |suppressed: Option<u64>| {
         tracing::info!(
             reference,
             operation,
@@ -180,7 +180,7 @@ fn log(
             duration_ms,
             audit_seq,
             audit_sha256,
-            unsaid,
+            suppressed,
             "operation"
         );
     };

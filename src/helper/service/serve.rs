@@ -199,19 +199,19 @@ fn may_enter(stream: &UnixStream, allow_uid: u32, helper: &HelperContext) -> boo
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == allow_uid => true,
         Ok(peer) => {
-            helper.complaints.log(|unsaid| {
+            helper.complaints.log(|suppressed| {
                 tracing::warn!(
                     uid = peer.uid(),
                     pid = peer.pid(),
-                    unsaid,
+                    suppressed,
                     "refused a connection from another user"
                 );
             });
             false
         }
         Err(cause) => {
-            helper.complaints.log(|unsaid| {
-                tracing::warn!(%cause, unsaid, "refused a connection without credentials");
+            helper.complaints.log(|suppressed| {
+                tracing::warn!(%cause, suppressed, "refused a connection without credentials");
             });
             false
         }

@@ -26,7 +26,7 @@ const SYSTEMD: [&str; 3] = [
 const ANSWER_TIME: &str = "--timeout=60";
 
 /// Units that stop the host, change its state, or that everything depends on. Use `power` for them, if anything.
-const OF_THE_BOX: [&str; 34] = [
+const ESSENTIAL_UNITS: [&str; 34] = [
     "ctrl-alt-del.target",
     "emergency.service",
     "emergency.target",
@@ -130,7 +130,7 @@ fn bounded(helper: &HelperContext, unit: &UnitName) -> Result<(), OperationRefus
              {name}"
         )));
     }
-    if OF_THE_BOX.contains(&name) {
+    if ESSENTIAL_UNITS.contains(&name) {
         return Err(OperationRefusal::bad_command(format!(
             "{name} changes the state of the whole server; use server_restart or server_shutdown, if the owner allows \
              them"
@@ -189,7 +189,7 @@ mod tests {
             assert!(is_own(own), "{own}");
         }
         assert!(!is_own("gatewrench.service"));
-        assert!(OF_THE_BOX.is_sorted());
+        assert!(ESSENTIAL_UNITS.is_sorted());
     }
 
     #[test]

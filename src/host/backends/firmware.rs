@@ -13,7 +13,7 @@ use crate::helper_client::{
 
 use super::error::{BackendError, ErrorKind};
 use super::long_work::{CallJob, LongOperation, run_long};
-use super::request::obstacle;
+use super::request::operation_error;
 use super::source::HostTree;
 use super::update_applied::{sentence, word};
 
@@ -235,7 +235,7 @@ fn read(output: &str, finished: &FinishedOperation) -> Result<Value, BackendErro
     let parsed = serde_json::from_str::<Value>(output).ok();
     let Some(parsed) = parsed.filter(|_| !refused) else {
         let unread = || BackendError::new(ErrorKind::Failed, "fwupd's answer is invalid");
-        let ended = obstacle(&finished.ending, &finished.stderr.text_lossy());
+        let ended = operation_error(&finished.ending, &finished.stderr.text_lossy());
         let is_silent = output.trim().is_empty() && ended.is_none();
         return if is_silent {
             Ok(Value::Null)

@@ -16,7 +16,7 @@ use super::job_ends::JobEnds;
 use super::job_piece::{JobOutput, MOST_BYTES, PIECE, parse_piece};
 use super::job_status::{JobStatus, JobStatusList, RUNNING};
 use super::long_work::begin;
-use super::request::{ask, limits, obstacle};
+use super::request::{ask, limits, operation_error};
 use super::shell::{ShellCall, split};
 
 /// The timeout of queries about jobs.
@@ -192,8 +192,10 @@ impl JobsView<'_> {
         };
         let (helper, limits) = (&self.jobs.helper, limits(PATIENCE));
         let finished = helper.run(operation, limits, self.reference, PIECE).await?;
-        if let Some(obstacle) = obstacle(&finished.ending, &finished.stderr.text_lossy()) {
-            return Err(add_job_hint(obstacle));
+        if let Some(operation_error) =
+            operation_error(&finished.ending, &finished.stderr.text_lossy())
+        {
+            return Err(add_job_hint(operation_error));
         }
         parse_piece(asked, offset.is_none(), &finished.stdout.head).ok_or_else(unreadable_answer)
     }

@@ -10,7 +10,7 @@ use crate::helper_client::{
 };
 
 use super::error::{BackendError, ErrorKind};
-use super::request::{CAPTURE, answer, ask, limits, obstacle};
+use super::request::{CAPTURE, answer, ask, limits, operation_error};
 
 /// The timeout for removing or cancelling a job.
 const FORGET_TIME: Duration = Duration::from_secs(10);
@@ -64,7 +64,7 @@ pub async fn begin(
             Frame::Started => return Ok(running),
             Frame::End(ending) => {
                 let failed = || BackendError::new(ErrorKind::Failed, "the job did not start");
-                return Err(obstacle(&ending, "").unwrap_or_else(failed));
+                return Err(operation_error(&ending, "").unwrap_or_else(failed));
             }
             Frame::Accepted | Frame::Output(..) => {}
         }

@@ -49,8 +49,8 @@ pub async fn ask_bytes(
     let finished = helper
         .run(operation, limits(time), reference, CAPTURE)
         .await?;
-    match obstacle(&finished.ending, &finished.stderr.text_lossy()) {
-        Some(obstacle) => Err(obstacle),
+    match operation_error(&finished.ending, &finished.stderr.text_lossy()) {
+        Some(operation_error) => Err(operation_error),
         None => Ok(finished.stdout.head),
     }
 }
@@ -70,15 +70,15 @@ pub async fn ask_json<T: DeserializeOwned>(
 }
 
 /// Returns the error of an operation's end; `None` if it succeeded.
-pub fn obstacle(ending: &OperationEnd, heard: &str) -> Option<BackendError> {
+pub fn operation_error(ending: &OperationEnd, stderr: &str) -> Option<BackendError> {
     let failed = |message: String| Some(BackendError::new(ErrorKind::Failed, message));
-    let heard = heard.trim();
+    let stderr = stderr.trim();
     match ending {
         OperationEnd::Exited { code: 0 } => None,
-        OperationEnd::Exited { code } if heard.is_empty() => failed(format!(
+        OperationEnd::Exited { code } if stderr.is_empty() => failed(format!(
             "the program failed without a message (exit code {code})"
         )),
-        OperationEnd::Exited { .. } => failed(heard.to_owned()),
+        OperationEnd::Exited { .. } => failed(stderr.to_owned()),
         OperationEnd::Signalled { signal } => {
             failed(format!("the program was killed by signal {signal}"))
         }
@@ -92,8 +92,8 @@ pub fn obstacle(ending: &OperationEnd, heard: &str) -> Option<BackendError> {
 
 /// Returns the output of an operation that succeeded.
 pub fn answer(finished: &FinishedOperation) -> Result<String, BackendError> {
-    match obstacle(&finished.ending, &finished.stderr.text_lossy()) {
-        Some(obstacle) => Err(obstacle),
+    match operation_error(&finished.ending, &finished.stderr.text_lossy()) {
+        Some(operation_error) => Err(operation_error),
         None => Ok(finished.stdout.text_lossy()),
     }
 }
@@ -108,16 +108,16 @@ mod tests {
     fn endings_become_sentences() {
         let words = "lxc-start is not installed; install it with: apt install lxc";
         let refused = |code| OperationRefusal::new(code, words).into();
-        let missing = obstacle(&refused(RefusalCode::MissingProgram), "").unwrap();
+        let missing = operation_error(&refused(RefusalCode::MissingProgram), "").unwrap();
         assert_eq!(missing.kind, ErrorKind::Unavailable);
         assert!(
             missing.to_string().ends_with("apt install lxc"),
             "{missing}"
         );
-        let gone = obstacle(&refused(RefusalCode::NoSuchContainer), "").unwrap();
+        let gone = operation_error(&refused(RefusalCode::NoSuchContainer), "").unwrap();
         assert_eq!(gone.kind, ErrorKind::NotFound);
 
-        let exited = |code, heard| obstacle(&OperationEnd::Exited { code }, heard);
+        let exited = |code, stderr| operation_error(&OperationEnd::Exited { code }, stderr);
         assert!(exited(0, "a warning").is_none());
         assert_eq!(
             exited(1, " no such bridge\n").unwrap().to_string(),

@@ -9,7 +9,7 @@ use crate::helper_client::{FinishedOperation, OperationEnd};
 use gatewren_base::sys::{neutralise, plain_line};
 
 use super::error::{BackendError, ErrorKind};
-use super::request::obstacle;
+use super::request::operation_error;
 
 /// The maximum number of packages of each kind in a result; the rest is only counted.
 const MAX_LISTED: usize = 200;
@@ -80,16 +80,16 @@ impl UpdateApplied {
     pub fn of(finished: &FinishedOperation) -> Result<Self, BackendError> {
         let output = finished.stdout.text_lossy();
         let Some((before, after)) = output.rsplit_once("gatewren: done ") else {
-            let heard = neutralise(&finished.stderr.text_lossy()).into_owned();
+            let stderr = neutralise(&finished.stderr.text_lossy()).into_owned();
             let none = || BackendError::new(ErrorKind::Failed, "apt did not report what it did");
-            return Err(obstacle(&finished.ending, apt_errors(&heard)).unwrap_or_else(none));
+            return Err(operation_error(&finished.ending, apt_errors(&stderr)).unwrap_or_else(none));
         };
         let completed = finished.ending == OperationEnd::SUCCESS;
         let mut applied = read(after);
         applied.completed = completed;
         applied.output_tail = (!completed).then(|| {
-            let heard = finished.stderr.text_lossy();
-            neutralise(tail(&format!("{before}{heard}"))).into_owned()
+            let stderr = finished.stderr.text_lossy();
+            neutralise(tail(&format!("{before}{stderr}"))).into_owned()
         });
         Ok(applied)
     }
@@ -163,9 +163,9 @@ pub fn parse_reboot_packages(output: &str) -> Option<Vec<String>> {
 }
 
 /// Returns apt's errors without its warnings; everything if it reports no error.
-fn apt_errors(heard: &str) -> &str {
-    let at = heard.find("E: ").unwrap_or_default();
-    tail(heard.get(at..).unwrap_or(heard))
+fn apt_errors(stderr: &str) -> &str {
+    let at = stderr.find("E: ").unwrap_or_default();
+    tail(stderr.get(at..).unwrap_or(stderr))
 }
 
 fn tail(text: &str) -> &str {
@@ -251,11 +251,11 @@ gatewren: reboot libc6
 
     #[test]
     fn what_was_not_begun_is_an_error_in_apts_words() {
-        let heard = "W: slow\nE: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (dpkg)\n";
+        let stderr = "W: slow\nE: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (dpkg)\n";
         let error = UpdateApplied::of(&finished_operation(
             100,
             "Reading package lists...\n",
-            heard,
+            stderr,
         ))
         .unwrap_err();
         assert!(

@@ -19,7 +19,7 @@ use super::access_filter::AccessFilter;
 use super::error::{BackendError, ErrorKind};
 use super::host::reboot_packages;
 use super::long_work::{CallJob, LongOperation, run_long};
-use super::request::{answer, limits, obstacle};
+use super::request::{answer, limits, operation_error};
 use super::source::HostTree;
 use super::update_applied::{UpdateApplied, parse_reboot_packages, sentence, word};
 use super::update_history::{UpdateHistory, update_runs};
@@ -286,15 +286,15 @@ impl UpdatesView<'_> {
 
 /// Returns apt's error messages of a refresh.
 fn problems(fetched: &FinishedOperation) -> Result<Vec<String>, BackendError> {
-    let heard = fetched.stderr.text_lossy();
-    let messages = heard.lines().filter(|line| {
+    let stderr = fetched.stderr.text_lossy();
+    let messages = stderr.lines().filter(|line| {
         let line = line.trim_start();
         line.starts_with("E:") || line.starts_with("W:") || line.starts_with("Err:")
     });
     let problems: Vec<String> = messages.take(MAX_PROBLEMS).map(sentence).collect();
     match &fetched.ending {
         OperationEnd::Exited { .. } if !problems.is_empty() => Ok(problems),
-        ending => obstacle(ending, &heard).map_or(Ok(problems), Err),
+        ending => operation_error(ending, &stderr).map_or(Ok(problems), Err),
     }
 }
 

@@ -334,8 +334,9 @@ mod tests {
         for attempt in 1.. {
             sleep(Duration::from_secs(3)).await;
             let again = watched.look().await;
-            let touched = [&entry, &host].map(|place| watched.state.touched(place, quiet));
-            if touched == [None, None] {
+            let newest_change =
+                [&entry, &host].map(|place| watched.state.newest_change(place, quiet));
+            if newest_change == [None, None] {
                 break;
             }
             let what = watched.state.changes_since(quiet, &Pointer::root(), 10);

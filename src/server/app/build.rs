@@ -102,7 +102,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let logins = Arc::new(Logins::new(vault.clone(), live.clone()));
     let site = site(&vault, &state, logins.clone(), &helper, &live);
     let backends = backends(systemd, helper, live.clone(), &stop);
-    let courier = backends.courier.clone();
+    let notification_sender = backends.notification_sender.clone();
     let (guard, sessions) = admission(&vault, &state, &live, logins).await?;
     let sources = CatalogSources {
         state: &state,
@@ -132,7 +132,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         notify: Arc::new(SdNotify::from_env()),
         stop,
         bounds,
-        courier,
+        notification_sender,
         _lock: lock,
         observer: Mutex::new(Some(observer)),
         helper: Mutex::new(child),
@@ -178,7 +178,7 @@ pub fn backends(
         units: SystemdUnits::new(systemd, helper.clone()),
         backups: Backups::new(helper.clone()),
         firmware: Firmware::new(helper.clone()),
-        courier: NotificationSender::new(live, Mail::new(helper.clone())),
+        notification_sender: NotificationSender::new(live, Mail::new(helper.clone())),
         updates: Updates::new(helper),
     }
 }
@@ -210,7 +210,7 @@ async fn engine(
     let vault = Some(vault.clone());
     let engine = Engine::new(catalog, vault, &key, stop.subscribe(), limits);
     let guard = guard.clone();
-    Ok(engine.with_succession(Arc::new(move |who| {
+    Ok(engine.with_principal_updates(Arc::new(move |who| {
         let guard = guard.clone();
         Box::pin(async move { guard.wait_for_change(&who).await.ok() })
     })))

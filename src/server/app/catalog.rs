@@ -54,7 +54,7 @@ pub struct Backends {
     /// systemd's units.
     pub units: SystemdUnits,
     /// The owner's notification channels.
-    pub courier: NotificationSender,
+    pub notification_sender: NotificationSender,
 }
 
 /// What the catalog uses in addition to the backends.
@@ -90,11 +90,11 @@ impl ToolSelection {
 /// Adds the tools that notify the owner; they exist while there is a channel that agents may use.
 fn add_channels(
     catalog: &mut Catalog,
-    courier: NotificationSender,
+    notification_sender: NotificationSender,
     rows: ToolSelection,
 ) -> Result<(), CatalogError> {
-    let asked = courier.clone();
-    let set = toolsets::notify(Arc::new(courier));
+    let asked = notification_sender.clone();
+    let set = toolsets::notify(Arc::new(notification_sender));
     catalog.add(set.while_there(Arc::new(move || rows.have(asked.is_open_to_agents()))))
 }
 
@@ -144,7 +144,7 @@ pub fn catalog_of(
     catalog.dialect = dialect;
     let views = StateViews::new(sources.state.clone());
     catalog.add(toolsets::access(Arc::new(sources.bounds.clone())))?;
-    add_channels(&mut catalog, backends.courier.clone(), rows)?;
+    add_channels(&mut catalog, backends.notification_sender.clone(), rows)?;
     let outputs = backends.shell.outputs().clone();
     add_host(&mut catalog, backends, rows)?;
     add_stores(&mut catalog, &sources, &views)?;

@@ -62,7 +62,7 @@ impl GuardedOAuth {
                 _ => server_metadata(&site),
             });
         }
-        let (head, body) = self.guard.stranger_body(request, peer, MAX_BODY).await?;
+        let (head, body) = self.guard.public_body(request, peer, MAX_BODY).await?;
         let site = IssuerOrigin::new(own_origin(&head)?);
         Ok(match part {
             OAuthEndpoint::Register => {

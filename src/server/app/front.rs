@@ -116,12 +116,13 @@ impl Front {
         peer: SocketAddr,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let found = self.find(&request);
-        let (door, surface, methods) = found.map_err(|refusal| self.guard.charge(peer, refusal))?;
+        let (required, surface, methods) =
+            found.map_err(|refusal| self.guard.charge(peer, refusal))?;
         if request.method() == Method::OPTIONS {
             self.guard.charge_stranger(peer)?;
             return Ok(options(&request, methods));
         }
-        match door {
+        match required {
             RequiredCredentials::Open | RequiredCredentials::Consent => match surface {
                 // Boxed: rare requests do not make the future of the others larger.
                 Surface::Login => Box::pin(self.guard.login(request, peer)).await,
@@ -138,7 +139,7 @@ impl Front {
             // Boxed: scrapes are rare as well.
             RequiredCredentials::Metrics => Box::pin(self.serve_metrics(request, peer)).await,
             RequiredCredentials::Agent | RequiredCredentials::Connect => {
-                let admitted = self.guard.admit(door, request, peer).await?;
+                let admitted = self.guard.admit(required, request, peer).await?;
                 let answered = self.admitted(surface, &admitted);
                 Ok(answered.response().await)
             }
@@ -197,8 +198,8 @@ impl Front {
             path
         };
         let known = PATHS.iter().find(|(known, ..)| *known == path);
-        let known = known.filter(|(_, door, surface, _)| self.offers(*door, *surface));
-        let Some((_, door, surface, methods)) = known else {
+        let known = known.filter(|(_, required, surface, _)| self.offers(*required, *surface));
+        let Some((_, required, surface, methods)) = known else {
             return Err(nothing());
         };
         let method = request.method().as_str();
@@ -207,15 +208,15 @@ impl Front {
             return Err(nothing());
         }
         if methods.split(", ").any(|known| known == method) {
-            Ok((*door, *surface, *methods))
+            Ok((*required, *surface, *methods))
         } else {
             Err(Refusal::not_allowed(methods))
         }
     }
 
     /// Whether a path is enabled here.
-    fn offers(&self, door: RequiredCredentials, surface: Surface) -> bool {
-        if door == RequiredCredentials::Connect || matches!(surface, Surface::OAuth(_)) {
+    fn offers(&self, required: RequiredCredentials, surface: Surface) -> bool {
+        if required == RequiredCredentials::Connect || matches!(surface, Surface::OAuth(_)) {
             return self.connect.as_ref().is_some_and(GuardedOAuth::is_on);
         }
         match surface {

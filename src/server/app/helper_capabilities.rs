@@ -17,7 +17,7 @@ pub async fn announce(engine: Arc<Engine>, vault: Vault, bounds: HelperCapabilit
             off = keys.join(" "),
             "the operations that the helper allows have changed"
         );
-        engine.catalog.tell_tools_changed();
+        engine.catalog.announce_tools_changed();
         if let Err(cause) = vault.offer().keep(&offered_tools(&engine.catalog)).await {
             tracing::warn!(%cause, "cannot store the list of offered tools");
         }

@@ -13,7 +13,7 @@ use gatewren_store::vault::{Change, ChangeStatus, Vault};
 const CONTAINERS: &str = "/public/packageData/";
 
 /// Adds the notifications, while it runs.
-pub async fn tell_of_changes(vault: Vault, state: State) {
+pub async fn notify_of_changes(vault: Vault, state: State) {
     let notifications = Notifications::new(state);
     let mut inbox_changes = vault.changes().watch_inbox();
     // Notifications are limited, so an old one may be gone while its change is pending: it is not added twice.

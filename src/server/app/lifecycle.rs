@@ -38,15 +38,15 @@ pub async fn open_sockets(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, 
     Ok(sockets)
 }
 
-/// The maximum number of connections that [`turn_away`] closes: more than the kernel queues,
+/// The maximum number of connections that [`reject_connections`] closes: more than the kernel queues,
 /// `net.core.somaxconn`.
-const MOST_TURNED_AWAY: usize = 8192;
+const MAX_REJECTED: usize = 8192;
 
 /// Closes the waiting connections before an exit that a restart would not fix. Otherwise systemd would start us
 /// again at once, as long as they wait. Each later connection makes systemd try once.
-pub fn turn_away(sockets: Vec<TcpListener>) {
+pub fn reject_connections(sockets: Vec<TcpListener>) {
     for socket in sockets.into_iter().filter_map(|s| s.into_std().ok()) {
-        for _ in 0..MOST_TURNED_AWAY {
+        for _ in 0..MAX_REJECTED {
             if socket.accept().is_err() {
                 break;
             }
@@ -151,10 +151,10 @@ mod tests {
         ours.set_nonblocking(true).unwrap();
         let connect = || net::TcpStream::connect(socket.local_addr().unwrap()).unwrap();
         let waiting = [connect(), connect()];
-        turn_away(vec![TcpListener::from_std(ours).unwrap()]);
+        reject_connections(vec![TcpListener::from_std(ours).unwrap()]);
         for mut client in waiting {
-            let patience = Some(Duration::from_mins(2));
-            client.set_read_timeout(patience).unwrap();
+            let time_limit = Some(Duration::from_mins(2));
+            client.set_read_timeout(time_limit).unwrap();
             assert_eq!(client.read(&mut [0]).unwrap(), 0, "it is closed");
         }
         connect();

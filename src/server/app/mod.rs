@@ -36,8 +36,8 @@ mod watched_paths;
 pub use build::{EngineSockets, HelperPlan, ServerPlan, build};
 #[cfg(feature = "everything")]
 pub use fixtures::{FixturePlan, FixtureServer, run_fixtures};
-pub use lifecycle::{open_sockets, run, turn_away};
-pub use names::{box_addresses, box_names};
+pub use lifecycle::{open_sockets, reject_connections, run};
+pub use names::{server_addresses, server_names};
 pub use running_server::{Server, certificate};
 #[cfg(feature = "everything")]
 pub use stdio::run_fixtures_stdio;

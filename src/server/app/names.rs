@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use gatewren_base::sys::{host_name, interface_addresses};
 
 /// The names: those of the settings, or else the system's, always with `localhost`.
-pub fn box_names(configured: &[String]) -> Vec<String> {
+pub fn server_names(configured: &[String]) -> Vec<String> {
     let mut names = configured.to_vec();
     if names.is_empty()
         && let Some(host) = host_name()
@@ -24,7 +24,7 @@ pub fn box_names(configured: &[String]) -> Vec<String> {
 }
 
 /// The addresses of the interfaces, always with loopback.
-pub fn box_addresses() -> Vec<IpAddr> {
+pub fn server_addresses() -> Vec<IpAddr> {
     let found = interface_addresses().unwrap_or_else(|cause| {
         tracing::warn!(%cause, "cannot list the network interfaces");
         Vec::new()

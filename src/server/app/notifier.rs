@@ -36,7 +36,7 @@ struct Herald {
     known: Arc<Document>,
     notifications: Notifications,
     outbox: RetryQueue,
-    courier: NotificationSender,
+    notification_sender: NotificationSender,
     allowance: MessageQuota,
     file: PathBuf,
 }
@@ -46,7 +46,7 @@ struct Herald {
 pub fn send_notifications(
     state: State,
     live: LiveSettings<Settings>,
-    courier: NotificationSender,
+    notification_sender: NotificationSender,
 ) -> impl Future<Output = ()> + Send + 'static {
     let file = live.read(|settings| settings.state_dir.join(RetryQueue::FILE));
     let revision = state.watch_revision();
@@ -60,7 +60,7 @@ pub fn send_notifications(
         known,
         notifications,
         outbox,
-        courier,
+        notification_sender,
         allowance: MessageQuota::default(),
         file,
     };
@@ -175,7 +175,7 @@ impl Herald {
     async fn send_entry(&mut self, entry: QueuedNotification, channel: &Channel) {
         let address = self.live.read(reached_at);
         match self
-            .courier
+            .notification_sender
             .send_through(channel, &message(&entry, &address))
             .await
         {

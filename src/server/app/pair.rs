@@ -42,7 +42,7 @@ impl PairingEndpoint {
         peer: SocketAddr,
     ) -> Result<Response<ResponseBody>, Refusal> {
         self.guard.charge_pairing(peer)?;
-        let (head, body) = self.guard.stranger_body(request, peer, MAX_BYTES).await?;
+        let (head, body) = self.guard.public_body(request, peer, MAX_BYTES).await?;
         let asked: Asked = serde_json::from_slice(&body).map_err(|_| {
             let words = "send {\"code\": \"...\"} with the code that `gatewren pair` printed";
             Refusal::new(StatusCode::BAD_REQUEST, "bad_pairing", words)

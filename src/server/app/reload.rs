@@ -65,7 +65,7 @@ impl Server {
         self.adopt(settings);
         if settings.notify != now.notify {
             // Agents may have another set of channels now.
-            self.engine.catalog.tell_tools_changed();
+            self.engine.catalog.announce_tools_changed();
         }
         Ok(change)
     }

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::inbox_notices::tell_of_changes;
-use super::names::{box_addresses, box_names};
+use super::inbox_notices::notify_of_changes;
+use super::names::{server_addresses, server_names};
 use super::notifier::send_notifications;
 use super::serving::ServeContext;
 use super::token_warnings::warn_of_expiring_tokens;
@@ -66,7 +66,7 @@ pub struct Server {
     pub stop: watch::Sender<bool>,
     /// The helper's capabilities.
     pub(super) bounds: HelperCapabilities,
-    pub(super) courier: NotificationSender,
+    pub(super) notification_sender: NotificationSender,
     pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
@@ -89,7 +89,7 @@ impl Server {
         workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
         workers.spawn(self.engine.clone().run_approved());
         workers.spawn(hold_few_program_pages());
-        workers.spawn(tell_of_changes(self.vault.clone(), self.state.clone()));
+        workers.spawn(notify_of_changes(self.vault.clone(), self.state.clone()));
         workers.spawn(warn_of_expiring_tokens(
             self.vault.clone(),
             self.state.clone(),
@@ -97,7 +97,7 @@ impl Server {
         workers.spawn(send_notifications(
             self.state.clone(),
             self.in_force.live(),
-            self.courier.clone(),
+            self.notification_sender.clone(),
         ));
         workers.spawn(helper_capabilities::announce(
             self.engine.clone(),
@@ -167,7 +167,7 @@ pub async fn follow(server: Arc<Server>) {
     let hints = Hinted::new();
     let known = || {
         let settings = server.in_force.now();
-        (box_names(&settings.names), box_addresses())
+        (server_names(&settings.names), server_addresses())
     };
     let mut before = known();
     let mut looked = Instant::now();
@@ -238,11 +238,15 @@ pub fn certificate(settings: &Settings) -> Result<TlsSource, InvalidCertificateS
     }
     let asked: Result<Vec<CertificateSubject>, _> =
         settings.names.iter().map(|name| name.parse()).collect();
-    let names = box_names(&[])
+    let names = server_names(&[])
         .into_iter()
         .filter_map(|name| name.parse().ok());
     let found = names
-        .chain(box_addresses().into_iter().map(CertificateSubject::Address))
+        .chain(
+            server_addresses()
+                .into_iter()
+                .map(CertificateSubject::Address),
+        )
         .collect();
     Ok(TlsSource::Own {
         directory: settings.state_dir.join("tls"),
@@ -255,8 +259,8 @@ pub fn certificate(settings: &Settings) -> Result<TlsSource, InvalidCertificateS
 
 /// The hosts and origins that are allowed now.
 pub fn hosts(settings: &Settings) -> AllowedHosts {
-    let mut names = box_names(&settings.names);
-    let mut addresses = box_addresses();
+    let mut names = server_names(&settings.names);
+    let mut addresses = server_addresses();
     for allowed in &settings.access.allowed_hosts {
         match allowed.parse() {
             Ok(address) => addresses.push(address),

@@ -30,9 +30,9 @@ pub struct CallContext {
     /// The lowest severity of log messages that the client wants.
     pub log_level: Option<LogSeverity>,
     /// Whether the client can receive notifications while the call runs.
-    pub hears_notes: bool,
+    pub accepts_notifications: bool,
     /// Notified by a call that wants its client to reconnect later; `None` if the client could not.
-    pub hang_up: Option<Arc<Notify>>,
+    pub disconnect: Option<Arc<Notify>>,
 }
 
 impl CallContext {
@@ -44,8 +44,8 @@ impl CallContext {
             session: None,
             capabilities: ClientCapabilities::default(),
             log_level: None,
-            hears_notes: false,
-            hang_up: None,
+            accepts_notifications: false,
+            disconnect: None,
         }
     }
 

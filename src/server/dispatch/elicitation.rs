@@ -110,5 +110,5 @@ pub fn surroundings(call: &Call, reference: Arc<str>, inputs: InputAnswers) -> C
     };
     Cx::new(reference, caller)
         .with_client(call.context.capabilities.clone(), inputs)
-        .with_hang_up(call.context.hang_up.clone())
+        .with_disconnect(call.context.disconnect.clone())
 }

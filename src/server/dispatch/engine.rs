@@ -50,7 +50,7 @@ pub struct Engine {
     /// Becomes true when the server stops.
     pub(super) stop: watch::Receiver<bool>,
     /// The number of tool calls in progress, in any task.
-    pub(super) under_way: watch::Sender<usize>,
+    pub(super) in_flight: watch::Sender<usize>,
     /// The calls that continue after their answer.
     pub(super) tasks: Tasks,
     /// The calls that wait for a person's confirmation.
@@ -60,7 +60,7 @@ pub struct Engine {
     /// The agents' proposals; `None` for the fixtures, which have no owner to approve them.
     pub(super) inbox: Option<Inbox>,
     update_interval: Mutex<Duration>,
-    succession: Option<Arc<PrincipalUpdates>>,
+    principal_updates: Option<Arc<PrincipalUpdates>>,
 }
 
 impl Engine {
@@ -79,7 +79,7 @@ impl Engine {
         Self {
             tasks: Tasks::new(store, task_limits),
             update_interval: Mutex::new(UPDATE_INTERVAL),
-            succession: None,
+            principal_updates: None,
             questions: Confirmations::default(),
             owner_waits: OwnerWaits::default(),
             inbox: None,
@@ -90,7 +90,7 @@ impl Engine {
             sealer: StateSigner::new(seal_key),
             metrics: Arc::default(),
             stop,
-            under_way: watch::Sender::new(0),
+            in_flight: watch::Sender::new(0),
         }
     }
 
@@ -125,21 +125,21 @@ impl Engine {
     /// Adds a watch on agents' access: an agent's tasks end when its access ends, and it is notified when its tools
     /// change.
     #[must_use]
-    pub fn with_succession(mut self, succession: Arc<PrincipalUpdates>) -> Self {
-        self.succession = Some(succession);
+    pub fn with_principal_updates(mut self, principal_updates: Arc<PrincipalUpdates>) -> Self {
+        self.principal_updates = Some(principal_updates);
         self
     }
 
-    pub(super) fn succession(&self) -> Option<Arc<PrincipalUpdates>> {
-        self.succession.clone()
+    pub(super) fn principal_updates(&self) -> Option<Arc<PrincipalUpdates>> {
+        self.principal_updates.clone()
     }
 
-    pub(super) async fn wait_for_expulsion(&self, who: &Principal) {
-        let Some(succession) = &self.succession else {
+    pub(super) async fn wait_for_access_end(&self, who: &Principal) {
+        let Some(principal_updates) = &self.principal_updates else {
             return std::future::pending().await;
         };
         let mut who = who.clone();
-        while let Some(later) = succession(who).await {
+        while let Some(later) = principal_updates(who).await {
             who = later;
         }
     }
@@ -191,7 +191,7 @@ impl Engine {
     /// Waits until no tool call is in progress, including calls of disconnected clients.
     pub async fn idle(&self) {
         let _ = self
-            .under_way
+            .in_flight
             .subscribe()
             .wait_for(|count| *count == 0)
             .await;

@@ -9,21 +9,21 @@ use gatewren_wire::registry::BoxFuture;
 /// The policy and reach of an agent, for as long as it listens.
 pub(super) struct PolicyWatch {
     /// `None` where policies do not change, as for the fixtures.
-    succession: Option<Arc<PrincipalUpdates>>,
+    principal_updates: Option<Arc<PrincipalUpdates>>,
     who: Principal,
     /// The pending wait for a change; kept across calls, because the caller waits for other events too.
     coming: Option<BoxFuture<Option<Principal>>>,
-    news: bool,
+    has_changed: bool,
 }
 
 impl PolicyWatch {
     /// Starts watching this agent.
     pub(super) fn new(engine: &Engine, who: &Principal) -> Self {
         Self {
-            succession: engine.succession(),
+            principal_updates: engine.principal_updates(),
             who: who.clone(),
             coming: None,
-            news: false,
+            has_changed: false,
         }
     }
 
@@ -34,23 +34,25 @@ impl PolicyWatch {
 
     /// Continues with the agent of a new request: its policy may have changed since the listener was created.
     pub(super) fn follow(&mut self, who: &Principal) {
-        self.news |= other_tools(&self.who, who);
+        self.has_changed |= other_tools(&self.who, who);
         self.who = who.clone();
         self.coming = None;
     }
 
     /// Waits until the agent's tools differ from those last reported. Cancel safe.
     pub(super) async fn changes(&mut self) {
-        while !std::mem::take(&mut self.news) {
-            let Some(succession) = &self.succession else {
+        while !std::mem::take(&mut self.has_changed) {
+            let Some(principal_updates) = &self.principal_updates else {
                 return std::future::pending().await;
             };
             let who = &self.who;
-            let coming = self.coming.get_or_insert_with(|| succession(who.clone()));
+            let coming = self
+                .coming
+                .get_or_insert_with(|| principal_updates(who.clone()));
             let later = coming.await;
             let Some(later) = later else {
                 // The agent's access has ended; the holder of its stream ends the stream.
-                self.succession = None;
+                self.principal_updates = None;
                 continue;
             };
             self.follow(&later);

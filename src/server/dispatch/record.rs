@@ -20,7 +20,7 @@ use gatewren_wire::registry::{LongCall, Risk, Tool};
 /// The record of one call. If it is dropped before its end, it records that the call was cancelled or continues as
 /// a job.
 pub struct Record {
-    under_way: Option<DrainGuard>,
+    in_flight: Option<DrainGuard>,
     metrics: Arc<Metrics>,
     audit: Option<(Vault, AuditId)>,
     tool: Arc<Tool>,
@@ -54,7 +54,7 @@ impl Record {
         };
         let ToolRequest { tool, cx, .. } = request;
         Ok(Self {
-            under_way: Some(DrainGuard::begin(&engine.under_way)),
+            in_flight: Some(DrainGuard::begin(&engine.in_flight)),
             metrics: engine.metrics.clone(),
             audit,
             tool: tool.clone(),
@@ -72,7 +72,7 @@ impl Record {
     /// Marks the call as waiting for a person: the server may stop before they answer.
     #[must_use]
     pub fn waiting(mut self) -> Self {
-        self.under_way = None;
+        self.in_flight = None;
         self
     }
 
@@ -139,8 +139,8 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         if !self.ended {
-            let goes_on = self.long.as_ref().is_some_and(|long| long.has_begun());
-            self.write(if goes_on { "job" } else { "cancelled" }, None);
+            let continues = self.long.as_ref().is_some_and(|long| long.has_begun());
+            self.write(if continues { "job" } else { "cancelled" }, None);
         }
     }
 }

@@ -79,9 +79,9 @@ struct Listed {
     sessions: Vec<OpenSession>,
 }
 
-async fn list(desk: Arc<SessionTools>, List {}: List, cx: Cx) -> Result<Listed> {
+async fn list(tools: Arc<SessionTools>, List {}: List, cx: Cx) -> Result<Listed> {
     let caller = cx.caller();
-    let mut sessions = desk.0.of_agent(&caller.agent);
+    let mut sessions = tools.0.of_agent(&caller.agent);
     sessions.sort();
     for session in &mut sessions {
         session.current = Some(session.session) == own(&cx);
@@ -135,7 +135,7 @@ struct Ended {
     not_found: Vec<Uuid>,
 }
 
-async fn kill(desk: Arc<SessionTools>, Kill { sessions }: Kill, cx: Cx) -> Result<Ended> {
+async fn kill(tools: Arc<SessionTools>, Kill { sessions }: Kill, cx: Cx) -> Result<Ended> {
     if sessions.len() > MAX_ENDED {
         let words =
             format!("At most {MAX_ENDED} sessions can be ended in one call. Nothing was done.");
@@ -151,7 +151,7 @@ async fn kill(desk: Arc<SessionTools>, Kill { sessions }: Kill, cx: Cx) -> Resul
         not_found: Vec::new(),
     };
     for Name(name) in sessions {
-        let there_was = desk.0.end_of_agent(&cx.caller().agent, name).await;
+        let there_was = tools.0.end_of_agent(&cx.caller().agent, name).await;
         if there_was {
             done.ended.push(name);
         } else if !done.ended.contains(&name) {

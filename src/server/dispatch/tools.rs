@@ -58,7 +58,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
         return Ok(CallReply::ready(Ok(CallOutcome::Called(result))));
     }
     let mut cx = surroundings(&call, reference::next(), inputs);
-    if tool.hears_offers() {
+    if tool.needs_offers() {
         let (fixture, who) = (engine.clone(), call.context.who.clone());
         cx = cx.with_offers(move || offers(&fixture, &who));
     }
@@ -66,15 +66,15 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     cx = cx.with_host_rights(is_on_host(&engine, &tool, &arguments));
     let token = progress_token(&call.params)?;
     let mut notes = None;
-    if call.context.hears_notes && (token.is_some() || call.context.log_level.is_some()) {
+    if call.context.accepts_notifications && (token.is_some() || call.context.log_level.is_some()) {
         let (sender, receiver) = mpsc::channel(QUEUED_NOTES);
         cx = cx.with_listener(sender, token, call.context.log_level);
         notes = Some(receiver);
     }
     let mut questions = None;
     if may_be_task(&tool, &call)? {
-        let (desk, receiver) = mpsc::channel(1);
-        cx = cx.with_desk(desk);
+        let (sender, receiver) = mpsc::channel(1);
+        cx = cx.with_questions(sender);
         questions = Some(receiver);
     }
     let outlives = tool.risk().outlives_its_client();
@@ -95,8 +95,8 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
 }
 
 /// Whether the client receives progress notifications, which keep it from timing out while a person decides.
-fn hears_progress(call: &Call) -> bool {
-    call.context.hears_notes && matches!(progress_token(&call.params), Ok(Some(_)))
+fn wants_progress(call: &Call) -> bool {
+    call.context.accepts_notifications && matches!(progress_token(&call.params), Ok(Some(_)))
 }
 
 /// Runs the call to its end in a separate task, even if its client disconnects.
@@ -144,7 +144,7 @@ async fn run(
     let record = Record::begin(&engine, &call, &request, &verdict).await?;
     if let Verdict::Propose | Verdict::ConfirmOwner = verdict {
         let proposal = OwnerProposal::call(&request.tool, request.arguments, record);
-        let waits = matches!(verdict, Verdict::ConfirmOwner) && hears_progress(&call);
+        let waits = matches!(verdict, Verdict::ConfirmOwner) && wants_progress(&call);
         let proposal = proposal.waiting(waits);
         return Ok(Box::pin(put_into_inbox(&engine, &call, proposal)).await);
     }
@@ -158,7 +158,7 @@ async fn run(
             None => work.await,
         }),
         Some(questions) => {
-            let handover = TaskPromotion {
+            let promotion = TaskPromotion {
                 engine: engine.clone(),
                 tool,
                 who: who.clone(),
@@ -167,7 +167,7 @@ async fn run(
                 questions,
                 long,
             };
-            Box::pin(handover.answer(Box::pin(work))).await
+            Box::pin(promotion.answer(Box::pin(work))).await
         }
     };
     outcome_of(&engine, &call, &binding, answered).await
@@ -329,7 +329,7 @@ mod tests {
 
     #[tokio::test]
     async fn p1_what_changes_the_box_runs_to_its_end_when_its_client_goes() {
-        let (go_on, gone) = oneshot::channel();
+        let (proceed, gone) = oneshot::channel();
         let (done, is_done) = oneshot::channel();
         let running = run_detached(async move {
             let _ = gone.await;
@@ -337,7 +337,7 @@ mod tests {
             Err(RpcError::internal("x"))
         });
         drop(running);
-        go_on.send(()).unwrap();
+        proceed.send(()).unwrap();
         is_done.await.unwrap();
     }
 }

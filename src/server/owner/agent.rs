@@ -17,7 +17,9 @@ use gatewren_base::sys::now_ms;
 use gatewren_gate::auth::{AuthError, policy_of};
 use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions;
-use gatewren_gate::owner_actions::{PolicyPreview, change_lines, expires_soon, loosens, standing};
+use gatewren_gate::owner_actions::{
+    PolicyPreview, change_lines, expires_soon, gives_more_access, token_status,
+};
 use gatewren_store::vault::{Agent, AuditReader, CallFilter};
 
 /// The number of its calls that are listed; the audit has all.
@@ -58,7 +60,7 @@ pub async fn change(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
             token_page(asked, &before, token.expose(), texts::TOKEN_ROTATED)
         }
         Some(word @ ("preview" | "save")) => edit(asked, &before, word == "save").await,
-        _ => Err(PageError::Refused(texts::NO_SUCH_DEED.to_owned())),
+        _ => Err(PageError::Refused(texts::NO_SUCH_ACTION.to_owned())),
     }
 }
 
@@ -77,7 +79,7 @@ async fn edit(
     if !save {
         return render_agent(asked, before, &after, Some(&wanted), None);
     }
-    if loosens(before, &after)
+    if gives_more_access(before, &after)
         && let Some(page) = confirm(asked).await?
     {
         return Ok(page);
@@ -106,7 +108,7 @@ fn render_agent(
     let spaces = site.spaces();
     let offered = site.tools()?;
     let is_preview = agent != after;
-    let outlook =
+    let preview =
         policy_of(after).map(|policy| PolicyPreview::of(after, policy, &spaces, &offered));
     let changes = is_preview.then(|| owner_actions::changes_between(agent, after));
     let unreadable = AgentFormValues::default();
@@ -121,11 +123,11 @@ fn render_agent(
                 ul { @for line in change_lines(changes) { li { (name(line.trim())) } } }
             }
         }
-        section { (facts(agent, standing(agent, &spaces).refused.as_ref())) }
+        section { (facts(agent, token_status(agent, &spaces).refused.as_ref())) }
         section {
             h2 { @if is_preview { (texts::WOULD_SEE) } @else { (texts::SEES) } }
-            @match &outlook {
-                Ok(outlook) => (render_preview(outlook)),
+            @match &preview {
+                Ok(preview) => (render_preview(preview)),
                 Err(cause) => (notice(&cause.to_string(), true)),
             }
         }
@@ -164,22 +166,22 @@ fn facts(agent: &Agent, refused: Option<&AuthError>) -> Markup {
     }
 }
 
-fn render_preview(outlook: &PolicyPreview) -> Markup {
+fn render_preview(preview: &PolicyPreview) -> Markup {
     html! {
-        @if outlook.tools.is_empty() { p { (texts::NO_TOOLS) } }
-        @for (mode, tools) in &outlook.tools {
+        @if preview.tools.is_empty() { p { (texts::NO_TOOLS) } }
+        @for (mode, tools) in &preview.tools {
             details {
                 summary { (tools.len()) " " (texts::TOOLS_WHOSE_CALLS) " " (texts::mode(*mode)) }
                 p { code { (tools.join(" ")) } }
             }
         }
-        @if !outlook.off.is_empty() {
+        @if !preview.off.is_empty() {
             details {
-                summary { (outlook.off.len()) " " (texts::TOOLS_OFF) }
-                p { @for (class, tool) in &outlook.off { code { (tool) } " (" (class) ") " } }
+                summary { (preview.off.len()) " " (texts::TOOLS_OFF) }
+                p { @for (class, tool) in &preview.off { code { (tool) } " (" (class) ") " } }
             }
         }
-        p class="soft" { (outlook.hidden) " " (texts::TOOLS_HIDDEN) }
+        p class="soft" { (preview.hidden) " " (texts::TOOLS_HIDDEN) }
     }
 }
 

@@ -14,7 +14,7 @@ use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use gatewren_base::sys::now_ms;
 use gatewren_gate::owner_actions::{
-    AUTHORITY_FILE, SnippetConnection, admit, expires_soon, snippets, standing,
+    AUTHORITY_FILE, SnippetConnection, admit, expires_soon, snippets, token_status,
 };
 use gatewren_store::vault::Agent;
 
@@ -42,7 +42,7 @@ fn render_list(
                 td { (agent.preset.as_str()) @if agent.overrides != "{}" { "+" } }
                 td { (name(agent.space.as_deref().unwrap_or("-"))) }
                 td {
-                    (standing(agent, &spaces).word)
+                    (token_status(agent, &spaces).word)
                     @if expires_soon(agent, now_ms()).is_some() { ", " (texts::SOON) }
                 }
                 td { (time_or(agent.last_used_ms, texts::NEVER)) }

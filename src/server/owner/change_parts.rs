@@ -11,7 +11,7 @@ use super::parts::{name, notes, notice, time};
 use super::site::{OwnerSite, SignedInRequest};
 use super::texts;
 use gatewren_base::sys::{exact_lines, text_notes};
-use gatewren_gate::owner_actions::{Staleness, exact_arguments, movement};
+use gatewren_gate::owner_actions::{Staleness, exact_arguments, find_staleness};
 use gatewren_store::vault::{Change, ChangeStatus, hex};
 
 /// The agents' names by their ids.
@@ -39,12 +39,12 @@ pub fn about(change: &Change) -> Markup {
 }
 
 /// Renders the status of a change.
-pub fn standing(change: &Change) -> Markup {
-    html! { span class=(format!("tag {}", standing_class(change.status))) { (change.status.as_str()) } }
+pub fn status_tag(change: &Change) -> Markup {
+    html! { span class=(format!("tag {}", status_class(change.status))) { (change.status.as_str()) } }
 }
 
 /// The CSS class of a status.
-pub fn standing_class(status: ChangeStatus) -> &'static str {
+pub fn status_class(status: ChangeStatus) -> &'static str {
     match status {
         ChangeStatus::Pending | ChangeStatus::Unknown => "warn",
         ChangeStatus::Failed | ChangeStatus::Rejected => "bad",
@@ -120,13 +120,13 @@ pub fn facts(
     change: &Change,
     names: &HashMap<String, String>,
 ) -> Result<Markup, PageError> {
-    let moved = movement(Some(asked.site.state.path()), change);
+    let moved = find_staleness(Some(asked.site.state.path()), change);
     let document = asked.site.state.document();
     let risk = risk(asked, change)?;
     Ok(html! {
         @if change.proven_arguments().is_none() { (notice(texts::ALTERED, true)) }
         p {
-            (standing(change)) " " (risk)
+            (status_tag(change)) " " (risk)
             @if change.moved.is_some() { " " span class="tag warn" { (texts::MOVED) } }
         }
         p { (of(names, &change.agent)) ", " (time(change.created_ms)) }

@@ -59,7 +59,7 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
             }
         }
         @match &authority {
-            None => section { p { (texts::OTHERS_VOUCH) } },
+            None => section { p { (texts::ISSUER_IS_KNOWN) } },
             Some(authority) => {
                 section {
                     h2 { (texts::AUTHORITY) }

@@ -28,7 +28,7 @@ pub async fn one(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let verb = match word.as_str() {
         "approve" | "grant" => OwnerDecision::Approve,
         "reject" => OwnerDecision::Reject,
-        _ => return Err(PageError::Refused(texts::NO_SUCH_DEED.to_owned())),
+        _ => return Err(PageError::Refused(texts::NO_SUCH_ACTION.to_owned())),
     };
     // Before anything is decided.
     let wanted = match word.as_str() {
@@ -80,7 +80,7 @@ pub async fn together(asked: &SignedInRequest<'_>) -> PageResult {
     match asked.visit.field("do").as_deref() {
         Some("approve") => approve_page(asked).await,
         Some("reject") => reject_all(asked).await,
-        _ => Err(PageError::Refused(texts::NO_SUCH_DEED.to_owned())),
+        _ => Err(PageError::Refused(texts::NO_SUCH_ACTION.to_owned())),
     }
 }
 

@@ -25,7 +25,7 @@ pub struct GrantFormValues {
     /// Its duration.
     pub span: HumanDuration,
     /// Whether the owner has confirmed that it covers every call of the tool.
-    is_sure: bool,
+    is_confirmed: bool,
 }
 
 impl GrantFormValues {
@@ -37,18 +37,18 @@ impl GrantFormValues {
             PREFIX if takes_command(&change.tool) => GrantBound::Prefix(field("prefix")),
             TARGET if change.target.is_some() => GrantBound::Any,
             BROAD if change.target.is_none() => GrantBound::Any,
-            _ => return Err(PageError::Refused(texts::NO_SUCH_DEED.to_owned())),
+            _ => return Err(PageError::Refused(texts::NO_SUCH_ACTION.to_owned())),
         };
         Ok(Self {
             bound,
             span: field("span").parse()?,
-            is_sure: field("sure") == "yes",
+            is_confirmed: field("sure") == "yes",
         })
     }
 
     /// Whether the owner must still confirm that it covers every call.
     pub fn needs_second_step(&self, change: &Change) -> bool {
-        is_broad(change.target.as_deref(), &self.bound) && !self.is_sure
+        is_broad(change.target.as_deref(), &self.bound) && !self.is_confirmed
     }
 }
 
@@ -92,7 +92,7 @@ pub fn second_step(asked: &SignedInRequest<'_>, change: &Change, agent: &Markup)
     let field = |name: &str| asked.visit.field(name).unwrap_or_default();
     let span = field("span");
     let known = texts::SPANS.iter().find(|(known, _)| *known == span);
-    let (_, time) = known.ok_or_else(|| PageError::Refused(texts::NO_SUCH_DEED.to_owned()))?;
+    let (_, time) = known.ok_or_else(|| PageError::Refused(texts::NO_SUCH_ACTION.to_owned()))?;
     let what = granted_words(&change.tool, None, &GrantBound::Any);
     let content = html! {
         h1 { (texts::SURE) }

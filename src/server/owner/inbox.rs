@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::change_parts::{about, decision, facts, names, of, path, reject, standing};
+use super::change_parts::{about, decision, facts, names, of, path, reject, status_tag};
 use super::frame::{Tab, proof};
 use super::grant_form::fields;
 use super::inbox_order::{ChangeLength, InboxPage};
@@ -56,7 +56,7 @@ fn ended_rows(ended: &[Change], names: &HashMap<String, String>) -> Markup {
             td { (time(change.updated_ms)) }
             td { (of(names, &change.agent)) }
             td { a href=(path(change)) { (name(&change.tool)) } " " (about(change)) }
-            td { (standing(change)) }
+            td { (status_tag(change)) }
         } }
     }
 }
@@ -88,7 +88,7 @@ fn too_long(
     html! {
         article {
             h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
-            p { (standing(change)) " " (of(names, &change.agent)) ", " (time(change.created_ms)) }
+            p { (status_tag(change)) " " (of(names, &change.agent)) ", " (time(change.created_ms)) }
             (notice(&format!("{characters} {}, {lines} {}. {}", texts::CHARACTERS, texts::LINES, texts::TOO_LONG), true))
             @if change.status == ChangeStatus::Pending { (reject(asked, change)) }
         }

@@ -24,9 +24,9 @@ impl OwnerSite {
             Some(asset) => Ok(asset),
             None => self.build_page(&visit).await,
         };
-        let mut response = made.unwrap_or_else(|trouble| match trouble {
+        let mut response = made.unwrap_or_else(|error| match error {
             PageError::SignedOut => sign_in::ask(&visit),
-            trouble => self.render_trouble(&visit, &trouble),
+            error => self.render_error_page(&visit, &error),
         });
         let time = self.live.read(|settings| settings.access.hsts);
         if let Some(value) = strict_transport(visit.host(), time) {
@@ -97,10 +97,10 @@ impl OwnerSite {
         }
     }
 
-    fn render_trouble(&self, visit: &OwnerRequest, trouble: &PageError) -> Response<ResponseBody> {
+    fn render_error_page(&self, visit: &OwnerRequest, error: &PageError) -> Response<ResponseBody> {
         let content = html! {
             h1 { (texts::TROUBLE) }
-            (parts::notice(trouble.words(), true))
+            (parts::notice(error.words(), true))
             p { a href="/owner" { (texts::TO_INBOX) } }
         };
         let page = OwnerPage {
@@ -110,7 +110,7 @@ impl OwnerSite {
             live: None,
             content,
         };
-        page.response(trouble.status())
+        page.response(error.status())
     }
 }
 

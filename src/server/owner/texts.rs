@@ -18,7 +18,7 @@ pub const SIGNED_OUT: &str = "You are not signed in.";
 pub const ABSENT: &str = "Not found: it does not exist, or no longer does.";
 pub const UNAVAILABLE: &str =
     "This is not available at the moment. The reason is in gatewren's log; try again soon.";
-pub const NO_SUCH_DEED: &str = "This form requests an unknown action. Reload the page.";
+pub const NO_SUCH_ACTION: &str = "This form requests an unknown action. Reload the page.";
 pub const TOO_MANY_READERS: &str = "Too many pages are open; reload this one to see news.";
 
 // Signing in.
@@ -266,7 +266,7 @@ pub const LARGE_EXPORT: &str =
 pub const ADDRESS_OF_MCP: &str = "The address";
 pub const TOKEN_FIRST: &str = "A client connects with the token of an agent:";
 pub const WITHOUT_TOKEN: &str = "Give this address to a program without a token, such as a connector of a chat service. It sends you here to decide:";
-pub const OTHERS_VOUCH: &str = "The certificate is one that you installed. Clients that know its issuer need no further setup.";
+pub const ISSUER_IS_KNOWN: &str = "The certificate is one that you installed. Clients that know its issuer need no further setup.";
 pub const AUTHORITY: &str = "The certificate authority";
 pub const AUTHORITY_WHY: &str = "This server has its own certificate authority. It can only sign for the names of this server and for private addresses, never for public sites. Clients that trust it can verify that they are connected to this server.";
 pub const FINGERPRINT: &str = "Compare its SHA-256 fingerprint before you trust it:";

@@ -146,29 +146,29 @@ struct Done {
 }
 
 async fn mark(notifications: Arc<Notifications>, asked: Mark, cx: Cx) -> Result<Done> {
-    let is_meant = |one: &KeptNotification| {
+    let matches = |one: &KeptNotification| {
         asked.ids.contains(&one.id) || asked.up_to.is_some_and(|last| one.id <= last)
     };
     change(
         &notifications,
         NotificationChange::Seen(asked.seen),
-        is_meant,
+        matches,
         &cx,
     )
     .await
 }
 
 async fn remove(notifications: Arc<Notifications>, asked: Remove, cx: Cx) -> Result<Done> {
-    let is_meant = |one: &KeptNotification| {
+    let matches = |one: &KeptNotification| {
         asked.ids.contains(&one.id) || asked.below.is_some_and(|first| one.id < first)
     };
-    change(&notifications, NotificationChange::Remove, is_meant, &cx).await
+    change(&notifications, NotificationChange::Remove, matches, &cx).await
 }
 
 async fn change(
     notifications: &Notifications,
     change: NotificationChange,
-    is_meant: impl Fn(&KeptNotification) -> bool,
+    matches: impl Fn(&KeptNotification) -> bool,
     cx: &Cx,
 ) -> Result<Done> {
     let caller = cx.caller();
@@ -177,9 +177,7 @@ async fn change(
         agent: &caller.agent,
         reach: &caller.reach,
     };
-    let done = notifications
-        .change(&author, reader, change, is_meant)
-        .await;
+    let done = notifications.change(&author, reader, change, matches).await;
     let (changed, revision) = done.map_err(|cause| failed(&cause))?;
     Ok(Done { changed, revision })
 }

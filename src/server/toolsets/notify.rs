@@ -10,8 +10,8 @@ use crate::notify::{MessageSource, NotificationSender, NotifyError, OwnerMessage
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.
-pub fn tools(courier: Arc<NotificationSender>) -> Toolset<NotificationSender> {
-    Toolset::new(courier)
+pub fn tools(notification_sender: Arc<NotificationSender>) -> Toolset<NotificationSender> {
+    Toolset::new(notification_sender)
         .with_name("notifications")
         .tool("notify_send", Risk::Write, send)
         .about(Scope::Within)
@@ -54,7 +54,7 @@ struct Sent {
     delivered: bool,
 }
 
-async fn send(courier: Arc<NotificationSender>, asked: Send, cx: Cx) -> Result<Sent> {
+async fn send(notification_sender: Arc<NotificationSender>, asked: Send, cx: Cx) -> Result<Sent> {
     let caller = cx.caller();
     let priority = match asked.priority {
         Asked::Low => Priority::Low,
@@ -64,7 +64,7 @@ async fn send(courier: Arc<NotificationSender>, asked: Send, cx: Cx) -> Result<S
     let title = asked.title.map(BoundedText::into_text).unwrap_or_default();
     let source = MessageSource::Agent(caller.name.to_string());
     let message = OwnerMessage::new(source, title, asked.message.into_text(), priority);
-    let sent = courier.send(&caller.agent, asked.channel.as_deref(), &message);
+    let sent = notification_sender.send(&caller.agent, asked.channel.as_deref(), &message);
     let channel = sent.await.map_err(failed)?;
     Ok(Sent {
         channel,

@@ -21,7 +21,7 @@ pub fn tools() -> Toolset<()> {
     Toolset::new(Arc::new(()))
         .with_name("suggest")
         .tool("context", Risk::Read, context)
-        .hears_offers()
+        .needs_offers()
         .about(Scope::Within)
         .titled("Show what can be proposed")
         .answering("propose_change", Risk::Read, propose_change)

@@ -188,10 +188,10 @@ impl ResourceSource for StateResources {
         self.view(viewer).revision()
     }
 
-    fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
+    fn newest_change(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
         match place(uri)? {
             Place::Prompt => None,
-            Place::Public(pointer) => self.view(viewer).touched(&pointer, after),
+            Place::Public(pointer) => self.view(viewer).newest_change(&pointer, after),
         }
     }
 

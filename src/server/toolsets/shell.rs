@@ -41,7 +41,7 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
             "package.shell",
             &[("id", "container"), ("timeout", "timeout_s")],
         )
-        .leaving_aside(&[("subcontainer", "string"), ("name", "string")])
+        .ignoring_arguments(&[("subcontainer", "string"), ("name", "string")])
         .offers_task()
 }
 

@@ -104,8 +104,8 @@ impl ResourceSource for OutputResources {
         self.inner.watch_separate_count()
     }
 
-    fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
-        self.inner.touched(viewer, uri, after)
+    fn newest_change(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
+        self.inner.newest_change(viewer, uri, after)
     }
 
     fn patches(&self, viewer: &Viewer, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {

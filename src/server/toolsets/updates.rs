@@ -28,7 +28,7 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
         .through(HelperClass::UpdatesApply)
         .titled("Install package updates")
         .startos("server.update", &[])
-        .leaving_aside(&[("registry", "string"), ("target", "string")])
+        .ignoring_arguments(&[("registry", "string"), ("target", "string")])
         .long()
         .tool("update_history", Risk::Read, history)
         .about(Scope::HostOr("container"))

@@ -89,12 +89,12 @@ impl MessageSink for ReplayWriter {
         Ok(())
     }
 
-    fn is_heard(&self) -> bool {
-        Self::is_heard(self)
+    fn has_reader(&self) -> bool {
+        Self::has_reader(self)
     }
 
-    fn hang_up(&self) {
-        Self::hang_up(self);
+    fn disconnect(&self) {
+        Self::end_connection(self);
     }
 }
 
@@ -134,11 +134,11 @@ mod tests {
         let (finish, finished) = oneshot::channel();
         let answering = PendingReply {
             notes: Some(receiver),
-            hang_up: None,
+            disconnect: None,
             end: ResponseFuture::when(async move { finished.await.ok() }),
         };
-        let pulse = ProgressKeepAlive::new(None, Duration::ZERO);
-        let ResponseForm::Stream(begun) = decide(answering, EVENTS, pulse).await else {
+        let keep_alive = ProgressKeepAlive::new(None, Duration::ZERO);
+        let ResponseForm::Stream(begun) = decide(answering, EVENTS, keep_alive).await else {
             panic!("it takes events")
         };
         (finish, open(session, begun))

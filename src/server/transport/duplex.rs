@@ -14,7 +14,7 @@ use super::endpoint::Endpoint;
 use super::handshake::InitializeRequest;
 use super::in_flight::{CallInFlight, InFlight};
 use super::keepalive::ProgressKeepAlive;
-use super::relay::{ClientLine, ReplyRelay, farewell, forward_events};
+use super::relay::{ClientLine, ReplyRelay, end_notification, forward_events};
 use super::sessions::session::Session;
 use super::sessions::session_token::SessionClaims;
 use super::{methods, running, stateless, wire};
@@ -31,7 +31,7 @@ const QUEUED: usize = 16;
 
 /// The maximum number of requests and subscriptions in progress; more are refused. The agent's limits of calls and
 /// streams are usually reached first.
-const MAX_UNDER_WAY: usize = 2_048;
+const MAX_IN_FLIGHT: usize = 2_048;
 
 /// How long requests in progress may still be answered after the client has closed its input: a script that pipes
 /// its requests reads the answers. A client that waits for the server to end waits twice this long.
@@ -51,7 +51,7 @@ pub enum DisconnectReason {
     /// The client has closed its input.
     Finished,
     /// The client no longer reads the output.
-    Unheard,
+    ClientNotReading,
     /// The server stops.
     Stopped,
     /// The access of the agent has ended.
@@ -89,7 +89,7 @@ impl DuplexConnection {
             sender,
             _place: place,
             lines,
-            under_way: InFlight::new(MAX_UNDER_WAY),
+            under_way: InFlight::new(MAX_IN_FLIGHT),
             session: None,
             is_initialized: false,
             leaving: Arc::default(),
@@ -130,7 +130,7 @@ impl DuplexConnection {
                 _ = lines.send(ClientLine::new(said)) => {}
             }
         };
-        if ended != DisconnectReason::Unheard {
+        if ended != DisconnectReason::ClientNotReading {
             tokio::select! {
                 () = lines.closed() => {}
                 _ = tokio::time::timeout(GRACE, self.wait_for_calls(&ended)) => {}
@@ -231,7 +231,7 @@ impl DuplexConnection {
             ProgressKeepAlive::new(token, self.endpoint.heartbeat()),
         );
         let sender = CallContext {
-            hears_notes: true,
+            accepts_notifications: true,
             ..self.sender.clone()
         };
         let answering = running::start(&self.endpoint, session, request, sender, place);
@@ -245,35 +245,36 @@ impl DuplexConnection {
         if !self.endpoint.engine().serves(&request.method) {
             return Err(RpcError::method_not_found(&request.method));
         }
-        let pulse = ProgressKeepAlive::new(meta.progress_token.clone(), self.endpoint.heartbeat());
+        let keep_alive =
+            ProgressKeepAlive::new(meta.progress_token.clone(), self.endpoint.heartbeat());
         let call = stateless::call(request, meta, &self.sender, true);
         if call.method == stateless::LISTEN {
             let id = call.id.clone();
             let subscribed = stateless::subscribe(&self.endpoint, call);
             let (answering, place) = subscribed.map_err(refusal_error)?;
             // A refused subscription ends without having begun.
-            let farewell = answering.notes.is_some().then(|| farewell(&id));
+            let end_notification = answering.notes.is_some().then(|| end_notification(&id));
             let relay = ReplyRelay {
-                farewell,
+                end_notification,
                 ..self.relay(held, ProgressKeepAlive::silent())
             };
             self.streams.spawn(hold_while(place, relay.run(answering)));
         } else {
             let started = stateless::start(&self.endpoint, call);
             let (answering, place) = started.map_err(refusal_error)?;
-            let relayed = self.relay(held, pulse).run(answering);
+            let relayed = self.relay(held, keep_alive).run(answering);
             self.calls.spawn(hold_while(place, relayed));
         }
         Ok(())
     }
 
-    fn relay(&self, held: CallInFlight, pulse: ProgressKeepAlive) -> ReplyRelay {
+    fn relay(&self, held: CallInFlight, keep_alive: ProgressKeepAlive) -> ReplyRelay {
         ReplyRelay {
             held,
             lines: self.lines.clone(),
-            pulse,
+            keep_alive,
             leaving: self.leaving.clone(),
-            farewell: None,
+            end_notification: None,
         }
     }
 
@@ -342,7 +343,7 @@ async fn wait_for_disconnect(
 ) -> DisconnectReason {
     let mut stop = endpoint.engine().stopping();
     tokio::select! {
-        () = lines.closed() => DisconnectReason::Unheard,
+        () = lines.closed() => DisconnectReason::ClientNotReading,
         _ = stop.wait_for(|stop| *stop) => DisconnectReason::Stopped,
         end = endpoint.guard().wait_for_new_reach(&sender.who) => match end {
             Ok(()) => DisconnectReason::ReachChanged,

@@ -97,7 +97,7 @@ impl Endpoint {
     }
 
     /// The response to an authenticated request that exceeds a limit.
-    pub(super) fn turn_away(&self, refusal: &Refusal) -> Response<ResponseBody> {
+    pub(super) fn reject(&self, refusal: &Refusal) -> Response<ResponseBody> {
         self.engine.metrics.count_refusal(refusal.error);
         refusal.to_response()
     }

@@ -60,7 +60,7 @@ impl HttpSse {
         }
         let (link, lines) = match DuplexConnection::open(&self.endpoint, sender(admitted)) {
             Ok(opened) => opened,
-            Err(refusal) => return self.endpoint.turn_away(&refusal),
+            Err(refusal) => return self.endpoint.reject(&refusal),
         };
         let (arrivals, arrived) = mpsc::channel(QUEUED);
         let agent = admitted.who().agent_id().as_str().to_owned();
@@ -94,7 +94,7 @@ impl HttpSse {
         }
         match half.arrivals.try_send(ClientInput::Whole(messages)) {
             Ok(()) => empty(StatusCode::ACCEPTED),
-            Err(_) => self.endpoint.turn_away(&Refusal::later(
+            Err(_) => self.endpoint.reject(&Refusal::later(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "unread",
                 "the client does not read this connection's stream, or the stream has just ended",

@@ -64,7 +64,7 @@ impl ProgressKeepAlive {
 
     /// Whether to send a report of the call. Progress increases strictly; a report that would not increase is
     /// dropped. After the call's own first report, no keep-alive is sent.
-    pub fn lets_pass(&mut self, note: &impl WireMessage) -> bool {
+    pub fn should_send(&mut self, note: &impl WireMessage) -> bool {
         let Some(progress) = note.progress() else {
             return true;
         };
@@ -92,19 +92,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn beats_increase_and_leave_room_for_the_calls_own_reports() {
-        let mut pulse = ProgressKeepAlive::new(Some(json!("t")), Duration::from_secs(2));
+        let mut keep_alive = ProgressKeepAlive::new(Some(json!("t")), Duration::from_secs(2));
         let mut last = 0.0;
         for _ in 0..100 {
-            pulse.wait_until_due().await;
-            let now = progress(&pulse.beat().unwrap());
+            keep_alive.wait_until_due().await;
+            let now = progress(&keep_alive.beat().unwrap());
             assert!(now > last);
             last = now;
         }
-        assert!(pulse.beat().is_none(), "no second has passed");
-        assert!(!pulse.lets_pass(&report(0.0)));
+        assert!(keep_alive.beat().is_none(), "no second has passed");
+        assert!(!keep_alive.should_send(&report(0.0)));
         for own in [0.01, 0.02, 1.0] {
-            assert!(pulse.lets_pass(&report(own)), "{own}");
-            assert!(!pulse.lets_pass(&report(own)), "{own} twice");
+            assert!(keep_alive.should_send(&report(own)), "{own}");
+            assert!(!keep_alive.should_send(&report(own)), "{own} twice");
         }
     }
 
@@ -113,11 +113,11 @@ mod tests {
         let none = ProgressKeepAlive::new(None, Duration::from_secs(2));
         let off = ProgressKeepAlive::new(Some(json!("t")), Duration::ZERO);
         let mut own = ProgressKeepAlive::new(Some(json!("t")), Duration::from_secs(2));
-        assert!(own.lets_pass(&report(1.0)));
-        for mut pulse in [none, off, own] {
+        assert!(own.should_send(&report(1.0)));
+        for mut keep_alive in [none, off, own] {
             let hour = Duration::from_hours(1);
             assert!(
-                tokio::time::timeout(hour, pulse.wait_until_due())
+                tokio::time::timeout(hour, keep_alive.wait_until_due())
                     .await
                     .is_err()
             );

@@ -41,12 +41,12 @@ pub struct ReplyRelay {
     /// The queue of lines.
     pub lines: mpsc::Sender<ClientLine>,
     /// The keep-alive progress of the call.
-    pub pulse: ProgressKeepAlive,
+    pub keep_alive: ProgressKeepAlive,
     /// Set when the client has closed its input: it waits at most for answers, and some clients fail on other
     /// messages while they close.
     pub leaving: Arc<AtomicBool>,
     /// A notification that is sent before the end.
-    pub farewell: Option<Notification>,
+    pub end_notification: Option<Notification>,
 }
 
 impl ReplyRelay {
@@ -63,14 +63,14 @@ impl ReplyRelay {
                 () = self.held.cancelled() => return,
                 end = &mut answering.end => break end,
                 Some(note) = async { answering.notes.as_mut()?.recv().await } => {
-                    if self.lets_pass(&note)
+                    if self.should_send(&note)
                         && self.lines.send(line(note.write())).await.is_err()
                     {
                         return;
                     }
                 }
-                () = self.pulse.wait_until_due() => {
-                    if let Some(beat) = self.pulse.beat().filter(|_| !self.is_leaving()) {
+                () = self.keep_alive.wait_until_due() => {
+                    if let Some(beat) = self.keep_alive.beat().filter(|_| !self.is_leaving()) {
                         let _ = self.lines.send(line(beat)).await;
                     }
                 }
@@ -78,20 +78,20 @@ impl ReplyRelay {
         };
         let Some(end) = end else { return };
         while let Some(note) = answering.notes.as_mut().and_then(|n| n.try_recv().ok()) {
-            if self.lets_pass(&note) {
+            if self.should_send(&note) {
                 let _ = self.lines.send(line(note.write())).await;
             }
         }
-        if let Some(farewell) = &self.farewell {
-            let _ = self.lines.send(line(farewell.write())).await;
+        if let Some(end_notification) = &self.end_notification {
+            let _ = self.lines.send(line(end_notification.write())).await;
         }
         // A client may use the id again as soon as it has the answer.
         drop(self.held);
         let _ = self.lines.send(line(end.body.into_one())).await;
     }
 
-    fn lets_pass(&mut self, note: &impl WireMessage) -> bool {
-        self.pulse.lets_pass(note) && !self.is_leaving()
+    fn should_send(&mut self, note: &impl WireMessage) -> bool {
+        self.keep_alive.should_send(note) && !self.is_leaving()
     }
 
     fn is_leaving(&self) -> bool {
@@ -101,7 +101,7 @@ impl ReplyRelay {
 
 /// The notification that precedes the end of a subscription if the server ends it. On a connection that carries
 /// everything, no stream closes to signal the end (2026-07-28, cancellation).
-pub fn farewell(id: &RequestId) -> Notification {
+pub fn end_notification(id: &RequestId) -> Notification {
     Notification::new(
         "notifications/cancelled",
         json!({ "requestId": id, "reason": "the server ends this subscription" }),

@@ -23,7 +23,7 @@ pub enum RequestAnswer {
 pub struct StatelessReply {
     answering: PendingReply<Notification>,
     accepts: AcceptedForms,
-    pulse: ProgressKeepAlive,
+    keep_alive: ProgressKeepAlive,
     held: Option<HeldResource>,
 }
 
@@ -39,13 +39,13 @@ impl RequestAnswer {
     pub(super) fn reply(
         answering: PendingReply<Notification>,
         accepts: AcceptedForms,
-        pulse: ProgressKeepAlive,
+        keep_alive: ProgressKeepAlive,
         held: Option<HeldResource>,
     ) -> Self {
         Self::Reply(StatelessReply {
             answering,
             accepts,
-            pulse,
+            keep_alive,
             held,
         })
     }
@@ -56,7 +56,7 @@ impl RequestAnswer {
             Self::Now(response) => response,
             Self::Later(response) => response.await,
             Self::Reply(reply) => {
-                respond(reply.answering, reply.accepts, reply.pulse, reply.held).await
+                respond(reply.answering, reply.accepts, reply.keep_alive, reply.held).await
             }
         }
     }

@@ -47,7 +47,7 @@ pub fn at_once(
     let sender = sender.clone();
     Some(PendingReply {
         notes: None,
-        hang_up: None,
+        disconnect: None,
         end: ResponseFuture::when(async move {
             let outcome = methods::answer(&endpoint, &session, &sender, &request).await;
             let body = wire::answer(Some(&request.id), outcome.as_ref()).into();
@@ -79,7 +79,7 @@ pub fn start(
         request,
         place,
     };
-    let hang_up = running.context.hang_up.clone();
+    let disconnect = running.context.disconnect.clone();
     let (notes, receiver) = mpsc::channel(QUEUED);
     let (finish, finished) = oneshot::channel();
     let (endpoint, session) = (endpoint.clone(), session.clone());
@@ -99,7 +99,7 @@ pub fn start(
     }));
     PendingReply {
         notes: Some(receiver),
-        hang_up,
+        disconnect,
         end: ResponseFuture::when(async move { finished.await.ok() }),
     }
 }
@@ -111,7 +111,7 @@ fn finished_reply(body: Vec<u8>) -> PendingReply<ClientMessage> {
     };
     PendingReply {
         notes: None,
-        hang_up: None,
+        disconnect: None,
         end: ResponseFuture::when(std::future::ready(Some(end))),
     }
 }
@@ -119,13 +119,14 @@ fn finished_reply(body: Vec<u8>) -> PendingReply<ClientMessage> {
 fn context(session: &Session, sender: CallContext) -> CallContext {
     // Older clients do not reconnect to a stream that was closed before the answer. A session of a connection
     // cannot be resumed at all.
-    let comes_back =
-        sender.hears_notes && session.is_kept() && session.claims.version() >= Version::V2025_11_25;
+    let comes_back = sender.accepts_notifications
+        && session.is_kept()
+        && session.claims.version() >= Version::V2025_11_25;
     CallContext {
         session: Some(session.claims.name()),
         capabilities: session.claims.capabilities(),
         log_level: session.level(),
-        hang_up: comes_back.then(Arc::default),
+        disconnect: comes_back.then(Arc::default),
         ..sender
     }
 }
@@ -167,7 +168,7 @@ impl Running {
                 CallOutcome::Listed(list) => {
                     return Ok(wire::list_answer(id, &list, version).into());
                 }
-                CallOutcome::Ask(..) if !self.context.hears_notes => {
+                CallOutcome::Ask(..) if !self.context.accepts_notifications => {
                     return Err(RpcError::invalid_request(UNREACHABLE));
                 }
                 CallOutcome::Ask(question, _) => {

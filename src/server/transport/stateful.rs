@@ -64,7 +64,7 @@ pub fn answer_batch(
         Err(none) => none.to_response(None).into(),
         Ok(session) => match RequestBatch::start(endpoint, &sender(admitted), &session, batch) {
             Err(BatchError::Unfit(error)) => refuse(StatusCode::BAD_REQUEST, None, &error).into(),
-            Err(BatchError::Refused(refusal)) => endpoint.turn_away(&refusal).into(),
+            Err(BatchError::Refused(refusal)) => endpoint.reject(&refusal).into(),
             Ok(batch) => RequestAnswer::later(async move {
                 match batch.answers().await {
                     Some(answers) => json_response(StatusCode::OK, answers),
@@ -134,7 +134,7 @@ fn serve(
     // A malformed token is refused together with its call.
     let token = progress_token(&request.params).unwrap_or_default();
     let sender = CallContext {
-        hears_notes: accepts.events,
+        accepts_notifications: accepts.events,
         ..sender(admitted)
     };
     let answering = match at_once(endpoint, session, &request, &sender) {
@@ -144,11 +144,11 @@ fn serve(
             Err(_) => return serve_later(endpoint, session, request, sender, accepts),
         },
     };
-    let (pulse, session) = (
+    let (keep_alive, session) = (
         ProgressKeepAlive::new(token, endpoint.heartbeat()),
         session.clone(),
     );
-    RequestAnswer::later(async move { respond(&session, answering, accepts, pulse).await })
+    RequestAnswer::later(async move { respond(&session, answering, accepts, keep_alive).await })
 }
 
 /// The same for a call that waits a short time for its slot.
@@ -165,11 +165,11 @@ fn serve_later(
         let place = endpoint.call_in_time(&sender, &request.method, &request.params);
         let place = match place.await {
             Ok(place) => place,
-            Err(refusal) => return endpoint.turn_away(&refusal),
+            Err(refusal) => return endpoint.reject(&refusal),
         };
-        let pulse = ProgressKeepAlive::new(token, endpoint.heartbeat());
+        let keep_alive = ProgressKeepAlive::new(token, endpoint.heartbeat());
         let answering = start(&endpoint, &session, request, sender, place);
-        respond(&session, answering, accepts, pulse).await
+        respond(&session, answering, accepts, keep_alive).await
     })
 }
 
@@ -177,9 +177,9 @@ async fn respond(
     session: &Arc<Session>,
     answering: PendingReply<ClientMessage>,
     accepts: AcceptedForms,
-    pulse: ProgressKeepAlive,
+    keep_alive: ProgressKeepAlive,
 ) -> Response<ResponseBody> {
-    match decide(answering, accepts, pulse).await {
+    match decide(answering, accepts, keep_alive).await {
         ResponseForm::Whole(response) => response,
         ResponseForm::Stream(begun) => call_stream::open(session, begun),
     }

@@ -114,7 +114,7 @@ fn serve(
     meta: RequestMeta,
 ) -> RequestAnswer {
     let accepts = AcceptedForms::read(&admitted.head().headers);
-    let pulse = ProgressKeepAlive::new(meta.progress_token.clone(), endpoint.heartbeat());
+    let keep_alive = ProgressKeepAlive::new(meta.progress_token.clone(), endpoint.heartbeat());
     let call = call(request, meta, &sender(admitted), accepts.events);
     if call.method == LISTEN {
         return listen(endpoint, call, accepts);
@@ -122,10 +122,10 @@ fn serve(
     let mut call = call;
     match place(endpoint, &call) {
         Ok(held) => call.held = held,
-        Err(_) => return serve_later(endpoint, call, accepts, pulse),
+        Err(_) => return serve_later(endpoint, call, accepts, keep_alive),
     }
     let (answering, held) = begin(endpoint, call);
-    RequestAnswer::reply(answering, accepts, pulse, held)
+    RequestAnswer::reply(answering, accepts, keep_alive, held)
 }
 
 /// The same for a call that waits a short time for its slot.
@@ -133,17 +133,17 @@ fn serve_later(
     endpoint: &Arc<Endpoint>,
     mut call: Call,
     accepts: AcceptedForms,
-    pulse: ProgressKeepAlive,
+    keep_alive: ProgressKeepAlive,
 ) -> RequestAnswer {
     let endpoint = endpoint.clone();
     RequestAnswer::later(async move {
         let place = endpoint.call_in_time(&call.context, &call.method, &call.params);
         match place.await {
             Ok(held) => call.held = Some(held),
-            Err(refusal) => return endpoint.turn_away(&refusal),
+            Err(refusal) => return endpoint.reject(&refusal),
         }
         let (answering, held) = begin(&endpoint, call);
-        respond(answering, accepts, pulse, held).await
+        respond(answering, accepts, keep_alive, held).await
     })
 }
 
@@ -152,13 +152,13 @@ pub fn call(
     request: RpcRequest,
     meta: RequestMeta,
     sender: &CallContext,
-    hears_notes: bool,
+    accepts_notifications: bool,
 ) -> Call {
     let RpcRequest { id, method, params } = request;
     let context = CallContext {
         capabilities: meta.capabilities,
         log_level: meta.log_level,
-        hears_notes,
+        accepts_notifications,
         ..sender.clone()
     };
     Call {
@@ -201,7 +201,7 @@ fn begin(
     let calling = CallFuture::new(endpoint.clone(), id, sender, outcome);
     let answering = PendingReply {
         notes,
-        hang_up: None,
+        disconnect: None,
         end: ResponseFuture::Call(calling),
     };
     (answering, held)
@@ -228,7 +228,7 @@ fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: AcceptedForms) -> Reque
         Ok((answering, held)) => {
             RequestAnswer::reply(answering, accepts, ProgressKeepAlive::silent(), Some(held))
         }
-        Err(refusal) => endpoint.turn_away(&refusal).into(),
+        Err(refusal) => endpoint.reject(&refusal).into(),
     }
 }
 
@@ -242,12 +242,13 @@ pub fn subscribe(
     let CallReply { notes, outcome } = endpoint.engine().answer(call);
     let guards = endpoint.clone();
     // These futures are rarely woken, unlike the stream that polls them.
-    let displaced = WakeIsolated::new(async move { guards.guard().wait_for_new_reach(&who).await });
+    let reach_changed =
+        WakeIsolated::new(async move { guards.guard().wait_for_new_reach(&who).await });
     let outcome = WakeIsolated::new(outcome);
     let end = ResponseFuture::when(async move {
         Some(tokio::select! {
             outcome = outcome => ResponseEnd::of(fixture.engine(), &id, outcome),
-            _ = displaced => {
+            _ = reach_changed => {
                 let server = &fixture.engine().catalog.server;
                 ResponseEnd::of(fixture.engine(), &id, Ok(subscription_ended(json!(id), server)))
             }
@@ -255,7 +256,7 @@ pub fn subscribe(
     });
     let answering = PendingReply {
         notes,
-        hang_up: None,
+        disconnect: None,
         end,
     };
     Ok((answering, place))

@@ -24,7 +24,7 @@ pub struct PendingReply<N> {
     /// Messages before the end.
     pub notes: Option<mpsc::Receiver<N>>,
     /// Notified when the call wants its client to reconnect later; `None` if the client cannot.
-    pub hang_up: Option<Arc<Notify>>,
+    pub disconnect: Option<Arc<Notify>>,
     /// The end.
     pub end: ResponseFuture,
 }
@@ -95,18 +95,18 @@ pub struct StreamedReply<N> {
     answering: PendingReply<N>,
     first: Option<N>,
     /// The call has already asked for its client to reconnect later.
-    hangs_up: bool,
-    pulse: ProgressKeepAlive,
+    disconnects: bool,
+    keep_alive: ProgressKeepAlive,
 }
 
 /// Answers with JSON or a stream. `held` lives as long as the answer does.
 pub async fn respond<N: WireMessage, H: Send + 'static>(
     answering: PendingReply<N>,
     accepts: AcceptedForms,
-    pulse: ProgressKeepAlive,
+    keep_alive: ProgressKeepAlive,
     held: H,
 ) -> Response<ResponseBody> {
-    match decide(answering, accepts, pulse).await {
+    match decide(answering, accepts, keep_alive).await {
         ResponseForm::Whole(response) => response,
         ResponseForm::Stream(mut begun) => events(move |mut sender| async move {
             let _held = held;
@@ -130,18 +130,18 @@ async fn stream<N: WireMessage>(
 pub async fn decide<N: WireMessage>(
     mut answering: PendingReply<N>,
     accepts: AcceptedForms,
-    pulse: ProgressKeepAlive,
+    keep_alive: ProgressKeepAlive,
 ) -> ResponseForm<N> {
     if !accepts.events {
         return ResponseForm::Whole(respond_whole(answering).await);
     }
     let mut first = None;
-    let mut hangs_up = false;
+    let mut disconnects = false;
     if accepts.json {
         tokio::select! {
             biased;
             Some(note) = next(&mut answering.notes) => first = Some(note),
-            () = wait_for_hang_up(answering.hang_up.as_deref()) => hangs_up = true,
+            () = wait_for_disconnect(answering.disconnect.as_deref()) => disconnects = true,
             end = &mut answering.end => match last_note(&mut answering.notes) {
                 None => return ResponseForm::Whole(end_response(end)),
                 // The call sent a message and ended at the same time.
@@ -156,8 +156,8 @@ pub async fn decide<N: WireMessage>(
     ResponseForm::Stream(StreamedReply {
         answering,
         first,
-        hangs_up,
-        pulse,
+        disconnects,
+        keep_alive,
     })
 }
 
@@ -193,9 +193,9 @@ fn last_note<N>(notes: &mut Option<mpsc::Receiver<N>>) -> Option<N> {
     notes.as_mut().and_then(|receiver| receiver.try_recv().ok())
 }
 
-async fn wait_for_hang_up(hang_up: Option<&Notify>) {
-    match hang_up {
-        Some(hang_up) => hang_up.notified().await,
+async fn wait_for_disconnect(disconnect: Option<&Notify>) {
+    match disconnect {
+        Some(disconnect) => disconnect.notified().await,
         None => std::future::pending().await,
     }
 }
@@ -212,10 +212,10 @@ pub trait MessageSink: Send {
     ) -> impl Future<Output = Result<(), StreamClosed>> + Send;
 
     /// Whether a client is reading now.
-    fn is_heard(&self) -> bool;
+    fn has_reader(&self) -> bool;
 
     /// Ends the connection; its client reconnects for the rest.
-    fn hang_up(&self);
+    fn disconnect(&self);
 }
 
 impl MessageSink for EventSender {
@@ -230,12 +230,12 @@ impl MessageSink for EventSender {
         }
     }
 
-    fn is_heard(&self) -> bool {
+    fn has_reader(&self) -> bool {
         true
     }
 
     /// A client cannot resume a stream without event ids.
-    fn hang_up(&self) {}
+    fn disconnect(&self) {}
 }
 
 /// Sends all messages of a reply and its end.
@@ -246,14 +246,14 @@ pub async fn pump<N: WireMessage>(
     let StreamedReply {
         answering,
         first,
-        hangs_up,
-        pulse,
+        disconnects,
+        keep_alive,
     } = begun;
-    if *hangs_up {
-        out.hang_up();
+    if *disconnects {
+        out.disconnect();
     }
     if let Some(note) = first.take()
-        && pulse.lets_pass(&note)
+        && keep_alive.should_send(&note)
     {
         out.say(note.write()).await?;
     }
@@ -261,22 +261,22 @@ pub async fn pump<N: WireMessage>(
         tokio::select! {
             biased;
             Some(note) = next(&mut answering.notes) => {
-                if pulse.lets_pass(&note) {
+                if keep_alive.should_send(&note) {
                     out.say(note.write()).await?;
                 }
             }
-            () = wait_for_hang_up(answering.hang_up.as_deref()) => out.hang_up(),
+            () = wait_for_disconnect(answering.disconnect.as_deref()) => out.disconnect(),
             end = &mut answering.end => break end,
-            () = pulse.wait_until_due() => {
+            () = keep_alive.wait_until_due() => {
                 // A client that reconnects later does not need old keep-alives.
-                if out.is_heard() && let Some(beat) = pulse.beat() {
+                if out.has_reader() && let Some(beat) = keep_alive.beat() {
                     out.say(beat).await?;
                 }
             }
         }
     };
     while let Some(note) = last_note(&mut answering.notes) {
-        if pulse.lets_pass(&note) {
+        if keep_alive.should_send(&note) {
             out.say(note.write()).await?;
         }
     }

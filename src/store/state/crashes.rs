@@ -185,8 +185,8 @@ impl Drop for Process {
 }
 
 /// Starts one or two processes, kills them at a random point, and returns what was acknowledged.
-fn crash(dice: &mut TestRng, database: &Path) -> Vec<AcknowledgedWrite> {
-    let bodies = match dice.below(3) {
+fn crash(rng: &mut TestRng, database: &Path) -> Vec<AcknowledgedWrite> {
+    let bodies = match rng.below(3) {
         0 => &BODIES[..],
         _ => &BODIES[..1],
     };
@@ -195,10 +195,10 @@ fn crash(dice: &mut TestRng, database: &Path) -> Vec<AcknowledgedWrite> {
         .map(|body| Process::start(body, database))
         .collect();
     // With zero, it is killed while it opens the file.
-    let heard = dice.below(MOST_HEARD);
+    let heard = rng.below(MOST_HEARD);
     processes[0].wait_for_acknowledgements(heard);
-    thread::sleep(Duration::from_micros(dice.below(20_000)));
-    if dice.below(2) == 0 {
+    thread::sleep(Duration::from_micros(rng.below(20_000)));
+    if rng.below(2) == 0 {
         processes.reverse();
     }
     processes.into_iter().flat_map(Process::kill).collect()
@@ -229,7 +229,7 @@ fn assert_logged(found: &ReplayedDatabase, write: &AcknowledgedWrite) {
 #[ignore = "long: 200 writers are killed"]
 fn nothing_that_was_done_is_lost_when_writers_are_killed() {
     let (rounds, seed) = rounds("GATEWREN_CRASHES", 200);
-    let mut dice = TestRng::new(seed);
+    let mut rng = TestRng::new(seed);
     let scratch = Scratch::new();
     let path = scratch.join("state.db");
     let id = State::open_keeping(&path, retention())
@@ -238,7 +238,7 @@ fn nothing_that_was_done_is_lost_when_writers_are_killed() {
         .to_owned();
     let (mut done, mut newest) = (0, 0);
     for round in 0..rounds {
-        let writes = crash(&mut dice, &path);
+        let writes = crash(&mut rng, &path);
         eprint!("{}", if round % 20 == 19 { ".\n" } else { "." });
         let found = ReplayedDatabase::of(&path);
         for write in &writes {

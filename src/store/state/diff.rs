@@ -127,9 +127,9 @@ mod tests {
     #[test]
     fn a_difference_applied_gives_the_other_document() {
         for seed in 1_u64..4000 {
-            let mut dice = TestRng::new(seed);
-            let old = Value::Object(dice.object(4));
-            let new = Value::Object(dice.object(4));
+            let mut rng = TestRng::new(seed);
+            let old = Value::Object(rng.object(4));
+            let new = Value::Object(rng.object(4));
             let patch = Patch::new(diff(&Pointer::root(), &old, &new));
             let mut document = old.clone();
             let changes = patch.apply(&mut document).unwrap();

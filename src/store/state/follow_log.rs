@@ -74,7 +74,7 @@ impl StateLogFollower {
                 // The database is just being created.
                 return Ok(None);
             };
-            return self.go_over_to(history);
+            return self.switch_to(history);
         }
         let version = log::data_version(self.history.connection());
         let version = version.map_err(|error| self.history.read_error(&error))?;
@@ -107,7 +107,7 @@ impl StateLogFollower {
     }
 
     /// Switches to another file, and continues from its newest revision unless it is the same database.
-    fn go_over_to(&mut self, history: History) -> Result<Option<StateLogUpdate>, StateError> {
+    fn switch_to(&mut self, history: History) -> Result<Option<StateLogUpdate>, StateError> {
         let same = history.database_id() == self.history.database_id();
         self.document = history.document()?;
         self.history = history;
@@ -168,11 +168,11 @@ mod tests {
     use super::super::testing::{add, at, database, foreign, insert, trim};
     use super::*;
 
-    fn ids(news: Option<StateLogUpdate>) -> Vec<u64> {
-        match news {
+    fn ids(update: Option<StateLogUpdate>) -> Vec<u64> {
+        match update {
             Some(StateLogUpdate::Revisions(revisions)) => revisions.iter().map(|r| r.id).collect(),
             None => Vec::new(),
-            Some(StateLogUpdate::Resync { .. }) => panic!("{news:?}"),
+            Some(StateLogUpdate::Resync { .. }) => panic!("{update:?}"),
         }
     }
 
@@ -225,8 +225,8 @@ mod tests {
         other.execute_batch("COMMIT").unwrap();
         let mut tail = StateLogFollower::open(&path, Pointer::root(), Some(0)).unwrap();
         let mut seen = Vec::new();
-        while let Some(news) = tail.read().unwrap() {
-            let piece = ids(Some(news));
+        while let Some(update) = tail.read().unwrap() {
+            let piece = ids(Some(update));
             assert!(piece.len() <= MOST);
             seen.extend(piece);
         }

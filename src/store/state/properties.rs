@@ -43,7 +43,7 @@ const GARBAGE: [&str; 6] = [
 
 /// A database with random writers.
 struct History {
-    dice: TestRng,
+    rng: TestRng,
     scratch: Scratch,
     state: State,
     other: Connection,
@@ -59,7 +59,7 @@ impl History {
         let other = Connection::open(&path).unwrap();
         other.busy_timeout(LONG).unwrap();
         Self {
-            dice: TestRng::new(seed),
+            rng: TestRng::new(seed),
             scratch,
             state,
             other,
@@ -69,30 +69,30 @@ impl History {
 
     async fn step(&mut self) {
         let document = self.state.document();
-        match self.dice.below(10) {
+        match self.rng.below(10) {
             0..4 => {
-                let patch = Patch::from_value(self.dice.patch(&document.root)).unwrap();
+                let patch = Patch::from_value(self.rng.patch(&document.root)).unwrap();
                 // Whether it fails or not: the log decides.
                 let _ = self.state.apply(&Author::observer(), patch).await;
             }
             4 | 5 => {
-                let at = Pointer::parse(&self.dice.place(&document.root)).unwrap();
-                let value = match self.dice.below(3) {
+                let at = Pointer::parse(&self.rng.place(&document.root)).unwrap();
+                let value = match self.rng.below(3) {
                     0 => None,
-                    _ => Some(self.dice.value(3)),
+                    _ => Some(self.rng.value(3)),
                 };
                 let _ = self.state.put(&Author::observer(), &at, value).await;
             }
             6..9 => {
-                let patch = self.dice.patch(&document.root).to_string();
+                let patch = self.rng.patch(&document.root).to_string();
                 self.write_foreign(&patch);
             }
             _ => {
-                let patch = *self.dice.pick(&GARBAGE);
+                let patch = *self.rng.pick(&GARBAGE);
                 self.write_foreign(patch);
             }
         }
-        if self.dice.below(25) == 0 {
+        if self.rng.below(25) == 0 {
             self.reopen().await;
         }
     }
@@ -138,34 +138,41 @@ impl History {
 
         for _ in 0..40 {
             let scope = self.scope(&found);
-            let after = self.dice.below(newest + 3);
-            self.touched_agrees(&found, &scope, after);
+            let after = self.rng.below(newest + 3);
+            self.newest_change_agrees(&found, &scope, after);
             self.changes_agree(&found, &scope, after);
         }
     }
 
     /// Returns a place that is or was in the document.
     fn scope(&mut self, found: &ReplayedDatabase) -> Pointer {
-        let (_, document) = self.dice.pick(&found.documents).clone();
-        Pointer::parse(&self.dice.place(&document)).unwrap()
+        let (_, document) = self.rng.pick(&found.documents).clone();
+        Pointer::parse(&self.rng.place(&document)).unwrap()
     }
 
-    fn touched_agrees(&self, found: &ReplayedDatabase, scope: &Pointer, after: u64) {
-        let touched = self.state.touched(scope, after);
+    fn newest_change_agrees(&self, found: &ReplayedDatabase, scope: &Pointer, after: u64) {
+        let newest_change = self.state.newest_change(scope, after);
         let newest = found.newest().0;
         if after < found.documents[0].0 {
             // Trimmed: a revision that is no longer in memory causes a needless notification rather than a missed
             // one.
             let known = after >= self.known_after;
-            assert!(touched.is_some() || known, "{scope} after {after}");
+            assert!(newest_change.is_some() || known, "{scope} after {after}");
         } else if after > newest {
-            assert_eq!(touched, Some(newest), "{after} is of another database");
+            assert_eq!(
+                newest_change,
+                Some(newest),
+                "{after} is of another database"
+            );
         } else {
             let changed = changed_revisions(found, scope, after).last().copied();
             // A revision that is no longer known exactly may be reported needlessly, but must not be missed.
-            assert!(touched >= changed, "{scope} after {after}: {touched:?}");
+            assert!(
+                newest_change >= changed,
+                "{scope} after {after}: {newest_change:?}"
+            );
             if after >= self.known_after {
-                assert_eq!(touched, changed, "{scope} after {after}");
+                assert_eq!(newest_change, changed, "{scope} after {after}");
             }
         }
     }
@@ -173,7 +180,7 @@ impl History {
     fn changes_agree(&mut self, found: &ReplayedDatabase, scope: &Pointer, after: u64) {
         let newest = found.newest().0;
         let floor = found.documents[0].0 + 1;
-        let most = usize::try_from(1 + self.dice.below(10)).unwrap();
+        let most = usize::try_from(1 + self.rng.below(10)).unwrap();
         let mut returned: Vec<Revision> = Vec::new();
         let mut cursor = after;
         loop {

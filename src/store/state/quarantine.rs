@@ -28,12 +28,12 @@ pub fn move_aside(path: &Path, now_ms: u64) -> io::Result<PathBuf> {
         }
     }
     fs::rename(path, &aside)?;
-    thin_out(path);
+    remove_old(path);
     Ok(aside)
 }
 
 /// Removes the oldest databases that were moved aside when there are too many. Files that cannot be removed stay.
-fn thin_out(path: &Path) {
+fn remove_old(path: &Path) {
     let mut kept = moved_aside(path).unwrap_or_default();
     // The times have the same number of digits for the next two hundred years, so the names sort by time.
     kept.sort();

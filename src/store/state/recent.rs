@@ -75,12 +75,12 @@ impl RecentEffects {
     }
 
     /// Returns whether a revision after `after` changed the value at `scope` or below it.
-    pub fn touched(&self, scope: &Pointer, after: u64) -> ChangeLookup {
+    pub fn find_change(&self, scope: &Pointer, after: u64) -> ChangeLookup {
         self.newest(after..=u64::MAX, &|effect| affects(effect, scope))
     }
 
-    /// Like `touched`, limited to what `visibility` covers.
-    pub fn touched_visibly(
+    /// Like `find_change`, limited to what `visibility` covers.
+    pub fn find_visible_change(
         &self,
         visibility: &Visibility,
         scope: &Pointer,
@@ -218,7 +218,7 @@ mod tests {
             ("/public/b/d", 9, ChangeLookup::ForgottenBefore(10)),
         ] {
             assert_eq!(
-                recent.touched(&at(scope), after),
+                recent.find_change(&at(scope), after),
                 touch,
                 "{scope} after {after}"
             );
@@ -268,7 +268,7 @@ mod tests {
             ),
             (&db, "/public", 9..=10, ChangeLookup::ForgottenBefore(10)),
         ] {
-            let found = recent.touched_visibly(visibility, &at(scope), ids.clone());
+            let found = recent.find_visible_change(visibility, &at(scope), ids.clone());
             assert_eq!(found, touch, "{scope} {ids:?}");
         }
     }
@@ -286,18 +286,18 @@ mod tests {
         }
         assert_eq!(recent.revisions.len(), MAX_REVISIONS);
         assert_eq!(
-            recent.touched(&at("/b"), 903),
+            recent.find_change(&at("/b"), 903),
             ChangeLookup::ForgottenBefore(904)
         );
-        assert_eq!(recent.touched(&at("/b"), 904), ChangeLookup::No);
+        assert_eq!(recent.find_change(&at("/b"), 904), ChangeLookup::No);
 
         recent.push(5001, vec![change(MAX_BYTES)]);
         assert!(recent.revisions.is_empty());
         assert_eq!(recent.bytes, 0);
         assert_eq!(
-            recent.touched(&at("/public/a"), 5000),
+            recent.find_change(&at("/public/a"), 5000),
             ChangeLookup::ForgottenBefore(5001)
         );
-        assert_eq!(recent.touched(&at("/public/a"), 5001), ChangeLookup::No);
+        assert_eq!(recent.find_change(&at("/public/a"), 5001), ChangeLookup::No);
     }
 }

@@ -98,7 +98,7 @@ impl SharedState {
     }
 
     /// Returns the newest revision after `after` that changed `scope`.
-    pub fn touched(&self, scope: &Pointer, after: u64) -> Option<u64> {
+    pub fn newest_change(&self, scope: &Pointer, after: u64) -> Option<u64> {
         let now = self.document().revision;
         match after.cmp(&now) {
             Ordering::Less => {}
@@ -106,13 +106,13 @@ impl SharedState {
             // The cursor is of another database, before this one was rebuilt.
             Ordering::Greater => return Some(now),
         }
-        let touch = self.recent().touched(scope, after);
+        let touch = self.recent().find_change(scope, after);
         match touch {
             ChangeLookup::At(id) => Some(id),
             ChangeLookup::No => None,
             // If the log cannot answer, the answer is yes: a needless read is better than a missed change.
             ChangeLookup::ForgottenBefore(known) => self
-                .touched_in_log(
+                .newest_change_in_log(
                     &Visibility::whole(),
                     scope,
                     after.saturating_add(1)..=known.min(now),
@@ -124,20 +124,20 @@ impl SharedState {
     /// Returns the newest revision of `ids`, except the first, that changed the visible value at `scope`.
     ///
     /// If the cursor is too far behind for the log to be read, it returns the last revision that is not in memory.
-    pub fn touched_visibly(
+    pub fn newest_visible_change(
         &self,
         visibility: &Visibility,
         scope: &Pointer,
         ids: RangeInclusive<u64>,
     ) -> Option<u64> {
         let (after, last) = (*ids.start(), *ids.end());
-        let touch = self.recent().touched_visibly(visibility, scope, ids);
+        let touch = self.recent().find_visible_change(visibility, scope, ids);
         match touch {
             ChangeLookup::At(id) => Some(id),
             ChangeLookup::No => None,
             ChangeLookup::ForgottenBefore(known) => {
                 let before = known.min(last);
-                self.touched_in_log(visibility, scope, after.saturating_add(1)..=before)
+                self.newest_change_in_log(visibility, scope, after.saturating_add(1)..=before)
                     .unwrap_or(Some(before))
             }
         }
@@ -149,7 +149,7 @@ impl SharedState {
         let (after, last) = (*ids.start(), *ids.end());
         let recent = self.recent();
         let after = after.max(recent.knows_after());
-        match recent.touched_visibly(visibility, &Pointer::root(), after..=last) {
+        match recent.find_visible_change(visibility, &Pointer::root(), after..=last) {
             ChangeLookup::At(id) => id,
             ChangeLookup::No | ChangeLookup::ForgottenBefore(_) => after.min(last),
         }
@@ -197,7 +197,7 @@ impl SharedState {
             .map_err(|error| StateError::sqlite(&self.path, &error))
     }
 
-    fn touched_in_log(
+    fn newest_change_in_log(
         &self,
         visibility: &Visibility,
         scope: &Pointer,

@@ -167,8 +167,8 @@ impl State {
     /// For the last few thousand revisions the answer comes from memory. For an older `after` it comes from the
     /// log, which may name a revision that rewrote the same value. For a much older one it is the last revision
     /// that is not in memory.
-    pub fn touched(&self, scope: &Pointer, after: u64) -> Option<u64> {
-        self.inner.shared.touched(scope, after)
+    pub fn newest_change(&self, scope: &Pointer, after: u64) -> Option<u64> {
+        self.inner.shared.newest_change(scope, after)
     }
 
     /// The shared part from which views are made.
@@ -459,7 +459,7 @@ mod tests {
         let state = open(&scratch);
         assert_eq!(state.document(), document);
         assert_eq!(state.database_id(), id);
-        assert_eq!(state.touched(&at("/public/n"), 19), Some(20));
+        assert_eq!(state.newest_change(&at("/public/n"), 19), Some(20));
         assert_eq!(put(&state, "/public/n", json!(20)).await, 21);
     }
 
@@ -476,7 +476,7 @@ mod tests {
         let document = document_at(&state, 1).await;
         assert_eq!(document.root, json!({"public": {"x": 1}}));
         assert_eq!(put(&state, "/public/x", json!(2)).await, 2);
-        assert_eq!(state.touched(&at("/public/x"), 0), Some(2));
+        assert_eq!(state.newest_change(&at("/public/x"), 0), Some(2));
     }
 
     #[tokio::test]
@@ -525,7 +525,7 @@ mod tests {
 
         let document = document_at(&state, 7).await;
         assert_eq!(document.root, json!({"public": {"x": 3}}));
-        assert_eq!(state.touched(&at("/public/y"), 0), None);
+        assert_eq!(state.newest_change(&at("/public/y"), 0), None);
         let answer = revisions(state.changes_since(0, &at("/public"), 10).unwrap());
         assert_eq!(answer.iter().map(|r| r.id).collect::<Vec<_>>(), [1, 7]);
 
@@ -782,7 +782,7 @@ mod tests {
                 RevisionsSince::Resync { floor, upto },
                 "after {old}"
             );
-            assert!(state.touched(&at("/public/b"), old).is_some());
+            assert!(state.newest_change(&at("/public/b"), old).is_some());
         }
         insert(&foreign(&scratch), &json!([])).unwrap();
         let note = "SELECT value FROM meta WHERE key = 'rebuilt'";

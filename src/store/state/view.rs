@@ -82,7 +82,7 @@ impl StateViews {
         let newest = match &known {
             Some(known) if known.looked <= upto => {
                 let newer = known.looked..=upto;
-                let newer = shared.touched_visibly(visibility, &Pointer::root(), newer);
+                let newer = shared.newest_visible_change(visibility, &Pointer::root(), newer);
                 newer.unwrap_or(known.newest)
             }
             // Also when another program cut the log, and lower numbers follow.
@@ -143,17 +143,17 @@ impl StateView {
 
     /// Returns the newest revision after `after` that changed the visible value at a place; `None` if none did.
     ///
-    /// For an old `after` it answers like [`State::touched`].
-    pub fn touched(&self, pointer: &Pointer, after: u64) -> Option<u64> {
+    /// For an old `after` it answers like [`State::newest_change`].
+    pub fn newest_change(&self, pointer: &Pointer, after: u64) -> Option<u64> {
         if self.visibility.is_whole() {
-            return self.views.state.touched(pointer, after);
+            return self.views.state.newest_change(pointer, after);
         }
         let newest = self.revision();
         if after >= newest {
             return (after > newest).then_some(newest);
         }
         let shared = self.views.state.shared();
-        shared.touched_visibly(&self.visibility, pointer, after..=newest)
+        shared.newest_visible_change(&self.visibility, pointer, after..=newest)
     }
 
     /// Returns the revisions after `after`, up to `upto`, that touch a place, at most `most`.
@@ -294,9 +294,9 @@ mod tests {
                 assert_eq!(web.revision(), first);
             }
         }
-        assert_eq!(web.touched(&at("/public"), 1), Some(first));
-        assert_eq!(web.touched(&at("/public"), first), None);
-        assert_eq!(web.touched(&at(&format!("{ALL}/db")), 0), None);
+        assert_eq!(web.newest_change(&at("/public"), 1), Some(first));
+        assert_eq!(web.newest_change(&at("/public"), first), None);
+        assert_eq!(web.newest_change(&at(&format!("{ALL}/db")), 0), None);
         assert_eq!(revisions(&web, first), (Vec::new(), first));
         let (listed, upto) = revisions(&web, 0);
         assert_eq!((listed.len(), upto), (2, first));

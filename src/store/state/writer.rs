@@ -65,7 +65,7 @@ pub struct StateWriter {
     retention: Arc<Mutex<StateLogRetention>>,
     seen: i64,
     /// The wait before the next check.
-    patience: Duration,
+    poll_interval: Duration,
     /// The longest wait: [`POLL`] or [`POLL_UNHINTED`].
     longest: Duration,
     since_snapshot: WritesSinceSnapshot,
@@ -87,7 +87,7 @@ impl StateWriter {
             shared,
             retention,
             seen: -1,
-            patience: POLL_UNHINTED,
+            poll_interval: POLL_UNHINTED,
             longest: POLL_UNHINTED,
             since_snapshot,
             spare: None,
@@ -102,8 +102,8 @@ impl StateWriter {
         }
         loop {
             self.follow_others();
-            match waiter.wait(self.patience) {
-                Ok(woken) if woken.written => self.patience = Duration::ZERO,
+            match waiter.wait(self.poll_interval) {
+                Ok(woken) if woken.written => self.poll_interval = Duration::ZERO,
                 Ok(_) => {}
                 Err(cause) => {
                     error!(%cause, "waiting for the state database failed");
@@ -138,13 +138,13 @@ impl StateWriter {
     fn follow_others(&mut self) {
         let followed = match log::data_version(&self.connection) {
             Ok(version) if version == self.seen => {
-                self.patience = (self.patience * 5 / 4).clamp(FIRST_WAIT, self.longest);
+                self.poll_interval = (self.poll_interval * 5 / 4).clamp(FIRST_WAIT, self.longest);
                 return;
             }
             Ok(version) => self.follow().map(|()| self.seen = version),
             Err(cause) => Err(self.write_error(&cause)),
         };
-        self.patience = if followed.is_ok() {
+        self.poll_interval = if followed.is_ok() {
             FIRST_WAIT
         } else {
             POLL_UNHINTED

@@ -39,7 +39,10 @@ pub struct RecordedAction {
 
 impl AuditTable<'_> {
     /// Records the intent. The action must not run before this returns.
-    pub async fn undertake(&self, action: OwnerAction<'_>) -> Result<RecordedAction, VaultError> {
+    pub async fn begin_action(
+        &self,
+        action: OwnerAction<'_>,
+    ) -> Result<RecordedAction, VaultError> {
         let entry = AuditEntry {
             agent: action.by,
             token: None,

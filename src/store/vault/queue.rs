@@ -131,10 +131,10 @@ impl OrderReceiver {
         mut state: MutexGuard<'q, State>,
         sleep: WakeCondition,
         at_most: Duration,
-        is_met: impl Fn(&State) -> bool,
+        is_true: impl Fn(&State) -> bool,
     ) -> MutexGuard<'q, State> {
         let until = Instant::now() + at_most;
-        while !is_met(&state) && !state.closed {
+        while !is_true(&state) && !state.closed {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;

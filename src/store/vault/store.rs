@@ -222,7 +222,7 @@ mod tests {
         vault
             .shared
             .writer
-            .leave_uncounted("count", |connection| {
+            .enqueue_uncounted("count", |connection| {
                 connection
                     .execute("INSERT INTO meta VALUES ('last', 'yes')", [])
                     .map(drop)

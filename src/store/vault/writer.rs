@@ -88,14 +88,14 @@ impl VaultWriter {
     }
 
     /// Queues a row for a later commit. Waits only for a slot. A failure is logged.
-    pub(super) async fn leave(&self, row: AuditRowJob) -> Result<(), VaultError> {
+    pub(super) async fn enqueue(&self, row: AuditRowJob) -> Result<(), VaultError> {
         let place = self.place().await?;
         self.send(WriterJob::unawaited(Some(place), QueuedWork::Row(row)))
     }
 
     /// Queues a row if a slot is free, which is almost always the case. Otherwise returns the row so that the
     /// caller can queue it later.
-    pub(super) fn leave_now(&self, row: AuditRowJob) -> Result<(), RowNotQueued> {
+    pub(super) fn enqueue_now(&self, row: AuditRowJob) -> Result<(), RowNotQueued> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return Err(RowNotQueued::Later(Box::new(row)));
         };
@@ -104,12 +104,12 @@ impl VaultWriter {
     }
 
     /// Queues a row without a slot: only for callers that limit the number in another way.
-    pub(super) fn leave_row_uncounted(&self, row: AuditRowJob) -> Result<(), VaultError> {
+    pub(super) fn enqueue_row_uncounted(&self, row: AuditRowJob) -> Result<(), VaultError> {
         self.send(WriterJob::unawaited(None, QueuedWork::Row(row)))
     }
 
     /// Queues work without a slot: only for callers that limit the number in another way.
-    pub(super) fn leave_uncounted(
+    pub(super) fn enqueue_uncounted(
         &self,
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,
@@ -118,7 +118,7 @@ impl VaultWriter {
     }
 
     /// Queues work if a slot is free, and drops it otherwise: only for data that may be lost.
-    pub(super) fn leave_or_forget(
+    pub(super) fn enqueue_or_drop(
         &self,
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<(), rusqlite::Error> + Send + 'static,

@@ -195,7 +195,7 @@ impl Catalog {
     }
 
     /// Notifies listeners that the available tools have changed.
-    pub fn tell_tools_changed(&self) {
+    pub fn announce_tools_changed(&self) {
         if let Some(lists) = &self.lists {
             // Fails only if there are no listeners.
             let _ = lists.send(ListChange::Tools);

@@ -74,10 +74,10 @@ struct Inner {
     notes: Option<mpsc::Sender<Notification>>,
     progress_token: Option<Value>,
     log_level: Option<LogSeverity>,
-    hang_up: Option<Arc<Notify>>,
+    disconnect: Option<Arc<Notify>>,
     /// The last reported progress.
     last_report: Mutex<ProgressReport>,
-    desk: Option<mpsc::Sender<CallQuestion>>,
+    questions: Option<mpsc::Sender<CallQuestion>>,
     /// The keys for which the call's own answers were used already: if asked again, they are put to the client
     /// again.
     handed_out: Mutex<BTreeSet<String>>,
@@ -123,12 +123,12 @@ impl Cx {
                 notes: None,
                 progress_token: None,
                 log_level: None,
-                hang_up: None,
+                disconnect: None,
                 last_report: Mutex::new(ProgressReport {
                     progress: f64::NEG_INFINITY,
                     at: None,
                 }),
-                desk: None,
+                questions: None,
                 handed_out: Mutex::default(),
                 offers: None,
                 looks: None,
@@ -164,14 +164,14 @@ impl Cx {
 
     /// Sets the receiver of questions that are asked while the call runs.
     #[must_use]
-    pub fn with_desk(self, desk: mpsc::Sender<CallQuestion>) -> Self {
-        self.change(|inner| inner.desk = Some(desk))
+    pub fn with_questions(self, questions: mpsc::Sender<CallQuestion>) -> Self {
+        self.change(|inner| inner.questions = Some(questions))
     }
 
     /// Sets the handle for a client that can reconnect later.
     #[must_use]
-    pub fn with_hang_up(self, hang_up: Option<Arc<Notify>>) -> Self {
-        self.change(|inner| inner.hang_up = hang_up)
+    pub fn with_disconnect(self, disconnect: Option<Arc<Notify>>) -> Self {
+        self.change(|inner| inner.disconnect = disconnect)
     }
 
     /// Sets the function that returns what the caller may propose.
@@ -275,12 +275,15 @@ impl Cx {
         if let Some(answers) = self.take_answers(&question) {
             return Ok(answers);
         }
-        let Some(desk) = &self.inner.desk else {
+        let Some(questions) = &self.inner.questions else {
             return Err(question.into());
         };
         let (answers, answered) = oneshot::channel();
         let asked = question.clone();
-        let taken = desk.send(CallQuestion { asked, answers }).await.is_ok();
+        let taken = questions
+            .send(CallQuestion { asked, answers })
+            .await
+            .is_ok();
         match answered.await {
             Ok(answers) if taken => Ok(answers?),
             _ => Err(question.into()),
@@ -335,8 +338,8 @@ impl Cx {
     /// the call runs (SEP-1699). Does nothing if the client could not reconnect: in the stateless era, in sessions
     /// before 2025-11-25, and if it accepts no stream.
     pub fn close_stream(&self) {
-        if let Some(hang_up) = &self.inner.hang_up {
-            hang_up.notify_one();
+        if let Some(disconnect) = &self.inner.disconnect {
+            disconnect.notify_one();
         }
     }
 

@@ -47,7 +47,7 @@ pub trait ResourceSource: Send + Sync {
     /// Whether a viewer may subscribe to a URI: the resource need not exist yet.
     fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool;
 
-    /// Receives the newest revision whenever something may have changed, after `touched` can see it.
+    /// Receives the newest revision whenever something may have changed, after `newest_change` can see it.
     fn watch_revision(&self) -> watch::Receiver<u64>;
 
     /// The newest revision that the viewer can see.
@@ -55,7 +55,7 @@ pub trait ResourceSource: Send + Sync {
         *self.watch_revision().borrow()
     }
 
-    /// Whether changes of a resource are counted separately and are not revisions: `touched` then uses that count.
+    /// Whether changes of a resource are counted separately and are not revisions: `newest_change` then uses that count.
     /// The count is not stored across restarts.
     fn has_separate_count(&self, _uri: &str) -> bool {
         false
@@ -72,7 +72,7 @@ pub trait ResourceSource: Send + Sync {
     }
 
     /// The newest revision after `after` that changed the content at this URI, if any.
-    fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64>;
+    fn newest_change(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64>;
 
     /// The patches that the revisions after the first of these, up to the last, made to the content at this URI.
     /// `None` if they are unknown or too long to be sent.

@@ -39,7 +39,7 @@ pub struct Tool {
     syncs_state: bool,
     makes_target: bool,
     remembers: bool,
-    hears_offers: bool,
+    needs_offers: bool,
     task_support: TaskSupport,
     aliases: Vec<Alias>,
     other_name: Option<&'static str>,
@@ -84,7 +84,7 @@ impl Tool {
             syncs_state: false,
             makes_target: false,
             remembers: false,
-            hears_offers: false,
+            needs_offers: false,
             task_support: TaskSupport::Never,
             aliases: Vec::new(),
             other_name: None,
@@ -228,8 +228,8 @@ impl Tool {
     }
 
     /// Whether its context includes what the caller may propose.
-    pub fn hears_offers(&self) -> bool {
-        self.hears_offers
+    pub fn needs_offers(&self) -> bool {
+        self.needs_offers
     }
 
     /// Whether its calls may become tasks.
@@ -353,8 +353,8 @@ impl Tool {
         self.remembers = true;
     }
 
-    pub(super) fn set_hears_offers(&mut self) {
-        self.hears_offers = true;
+    pub(super) fn set_needs_offers(&mut self) {
+        self.needs_offers = true;
     }
 
     pub(super) fn set_task_support(&mut self, support: TaskSupport) {

@@ -158,7 +158,7 @@ impl<B: Send + Sync + 'static> Toolset<B> {
 
     /// Sets the parameters of the last name of that dialect that are accepted and ignored here.
     #[must_use]
-    pub fn leaving_aside(self, unused: &'static [(&'static str, &'static str)]) -> Self {
+    pub fn ignoring_arguments(self, unused: &'static [(&'static str, &'static str)]) -> Self {
         self.last_alias(|alias| alias.unused = unused)
     }
 
@@ -198,8 +198,8 @@ impl<B: Send + Sync + 'static> Toolset<B> {
 
     /// Adds what the caller may propose to the last row's context (`Cx::offers`).
     #[must_use]
-    pub fn hears_offers(self) -> Self {
-        self.last(Tool::set_hears_offers)
+    pub fn needs_offers(self) -> Self {
+        self.last(Tool::set_needs_offers)
     }
 
     /// Lets long calls of the last row become tasks, for clients that support tasks.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::helper_client::{Frame, KillReason, OperationEnd, RunningOperation, Stream};
 
 use super::super::error::BackendError;
-use super::super::request::obstacle;
+use super::super::request::operation_error;
 
 /// The longest line in bytes; longer ones are skipped. A message usually has at most 64 kB, and
 /// each byte of a binary message is printed with up to four.
@@ -22,7 +22,7 @@ pub struct OutputLineReader {
     /// Whether the unfinished line is too long and skipped.
     too_long: bool,
     lines: VecDeque<Vec<u8>>,
-    heard: String,
+    stderr: String,
     truncated: bool,
 }
 
@@ -34,7 +34,7 @@ impl OutputLineReader {
             unfinished: Vec::new(),
             too_long: false,
             lines: VecDeque::new(),
-            heard: String::new(),
+            stderr: String::new(),
             truncated: false,
         }
     }
@@ -55,8 +55,8 @@ impl OutputLineReader {
             }
             match self.running.next().await? {
                 Frame::Output(Stream::Stdout, bytes) => self.push(&bytes),
-                Frame::Output(Stream::Stderr, bytes) if self.heard.len() < MAX_COMPLAINT => {
-                    self.heard.push_str(&String::from_utf8_lossy(&bytes));
+                Frame::Output(Stream::Stderr, bytes) if self.stderr.len() < MAX_COMPLAINT => {
+                    self.stderr.push_str(&String::from_utf8_lossy(&bytes));
                 }
                 Frame::Output(..) | Frame::Accepted | Frame::Started => {}
                 Frame::End(OperationEnd::Killed {
@@ -66,11 +66,11 @@ impl OutputLineReader {
                     return Ok(None);
                 }
                 // journalctl exits like this when no line matches a pattern.
-                Frame::End(OperationEnd::Exited { code: 1 }) if self.heard.trim().is_empty() => {
+                Frame::End(OperationEnd::Exited { code: 1 }) if self.stderr.trim().is_empty() => {
                     return Ok(None);
                 }
                 Frame::End(ending) => {
-                    return obstacle(&ending, &self.heard).map_or(Ok(None), Err);
+                    return operation_error(&ending, &self.stderr).map_or(Ok(None), Err);
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::helper_client::{ContainerRef, Frame, RunningOperation, Stream};
 
 use super::super::error::{BackendError, ErrorKind};
-use super::super::request::obstacle;
+use super::super::request::operation_error;
 use super::details::ContainerState;
 
 /// The longest line in bytes; a longer one is cut and ignored.
@@ -97,7 +97,7 @@ impl ContainerEvents {
                 Frame::End(ending) => {
                     let ended =
                         || BackendError::new(ErrorKind::Failed, "the container monitor ended");
-                    return Err(obstacle(&ending, &self.heard).unwrap_or_else(ended));
+                    return Err(operation_error(&ending, &self.heard).unwrap_or_else(ended));
                 }
             }
         }

@@ -16,7 +16,7 @@ use gatewren_base::sys::{neutralise, rfc3339};
 
 use super::super::access_filter::unmask_error;
 use super::super::error::{BackendError, ErrorKind};
-use super::super::request::{limits, obstacle};
+use super::super::request::{limits, operation_error};
 use super::changes::{check_length, unreadable_answer};
 use super::containers::LxcView;
 
@@ -252,7 +252,7 @@ impl LxcView {
         let operation = Operation::ContainerAction { container, action };
         let finished = self.run(operation, limits(TIME), capture).await?;
         let heard = finished.stderr.text_lossy();
-        let answer = obstacle(&finished.ending, &neutralise(&heard)).map_or(Ok(()), Err);
+        let answer = operation_error(&finished.ending, &neutralise(&heard)).map_or(Ok(()), Err);
         unmask_error(name, &asked, answer)?;
         let truncated = finished.stdout.truncated();
         Ok((

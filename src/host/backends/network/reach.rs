@@ -67,11 +67,11 @@ impl Network {
                 return Ok(result);
             }
         }
-        let patience = wait * times + GRACE;
+        let time_limit = wait * times + GRACE;
         ask_json(
             &self.helper,
             Operation::HostProbe(request),
-            patience,
+            time_limit,
             reference,
         )
         .await

@@ -10,7 +10,7 @@ use gatewren_base::config::Reach;
 use gatewren_base::sys::neutralise;
 
 use super::super::error::{BackendError, ErrorKind};
-use super::super::request::{limits, obstacle};
+use super::super::request::{limits, operation_error};
 use super::disks::Storage;
 
 /// The timeout for `du` on one tree.
@@ -61,7 +61,7 @@ impl Storage {
         let finished = self.helper.run(operation, limits, reference, CAPTURE);
         let finished = finished.await?;
         let complaints = finished.stderr.text_lossy();
-        let wrong = obstacle(&finished.ending, &complaints);
+        let wrong = operation_error(&finished.ending, &complaints);
         let incomplete = finished.ending == OperationEnd::Exited { code: 1 };
         if let Some(wrong) = wrong.filter(|_| !incomplete || finished.stdout.total_bytes == 0) {
             return Err(BackendError {

@@ -66,9 +66,9 @@ impl UnitEvents {
         if let Some(cause) = self.ended.take() {
             return Err(cause);
         }
-        let mut news = ChangedUnits::default();
-        while news.is_empty() {
-            news.note(&self.signals.next().await?)?;
+        let mut changed = ChangedUnits::default();
+        while changed.is_empty() {
+            changed.note(&self.signals.next().await?)?;
         }
         for _ in 0..MAX_TOGETHER {
             let more = tokio::select! {
@@ -76,12 +76,12 @@ impl UnitEvents {
                 more = self.signals.next() => more,
                 () = std::future::ready(()) => break,
             };
-            if let Err(cause) = more.and_then(|message| news.note(&message)) {
+            if let Err(cause) = more.and_then(|message| changed.note(&message)) {
                 self.ended = Some(cause);
                 break;
             }
         }
-        Ok(news)
+        Ok(changed)
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn signals_become_names() {
         let unit = "/org/freedesktop/systemd1/unit/nginx_2eservice";
-        let mut news = ChangedUnits::default();
+        let mut changed = ChangedUnits::default();
         for message in [
             signal(ROOT, "Reloading", &true),
             signal(ROOT, "JobRemoved", &7_u32),
@@ -153,24 +153,26 @@ mod tests {
             unit_signal("UnitNew", "no name"),
             signal(ROOT, "UnitNew", &()),
         ] {
-            news.note(&message).unwrap();
-            assert!(news.is_empty(), "{news:?}");
+            changed.note(&message).unwrap();
+            assert!(changed.is_empty(), "{changed:?}");
         }
         for message in [
             signal(unit, "PropertiesChanged", &"x"),
             unit_signal("UnitNew", "a.service"),
             unit_signal("UnitRemoved", "b.scope"),
         ] {
-            news.note(&message).unwrap();
+            changed.note(&message).unwrap();
         }
-        let names: Vec<&str> = news.units.iter().map(UnitName::as_str).collect();
+        let names: Vec<&str> = changed.units.iter().map(UnitName::as_str).collect();
         assert_eq!(names, ["a.service", "b.scope", "nginx.service"]);
-        assert!(!news.files && !news.reloaded);
-        news.note(&signal(ROOT, "UnitFilesChanged", &())).unwrap();
-        assert!(news.files && !news.reloaded);
-        news.note(&signal(ROOT, "Reloading", &false)).unwrap();
-        assert!(news.reloaded);
-        let left = news.note(&signal("/", "NameOwnerChanged", &"x"));
+        assert!(!changed.files && !changed.reloaded);
+        changed
+            .note(&signal(ROOT, "UnitFilesChanged", &()))
+            .unwrap();
+        assert!(changed.files && !changed.reloaded);
+        changed.note(&signal(ROOT, "Reloading", &false)).unwrap();
+        assert!(changed.reloaded);
+        let left = changed.note(&signal("/", "NameOwnerChanged", &"x"));
         assert_eq!(left.unwrap_err().kind, ErrorKind::Unavailable);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::task::{Id as TaskId, JoinSet};
 
 use super::inbox::Inbox;
-use super::precondition::{find_touched_revision, rests_on};
+use super::precondition::{newest_change_of_precondition, rests_on};
 use crate::dispatch::call::{Call, CallContext, ToolRequest};
 use crate::dispatch::elicitation::surroundings;
 use crate::dispatch::engine::Engine;
@@ -56,7 +56,7 @@ struct Executor {
     vault: Vault,
     running: JoinSet<()>,
     /// The running changes and their targets.
-    under_way: HashMap<TaskId, (String, Option<String>)>,
+    in_flight: HashMap<TaskId, (String, Option<String>)>,
 }
 
 impl Engine {
@@ -70,7 +70,7 @@ impl Engine {
             engine: self,
             vault,
             running: JoinSet::new(),
-            under_way: HashMap::new(),
+            in_flight: HashMap::new(),
         };
         executor.run().await;
     }
@@ -102,7 +102,7 @@ impl Executor {
 
     fn remove_finished(&mut self, ended: Result<(TaskId, ()), tokio::task::JoinError>) {
         let id = ended.map_or_else(|broken| broken.id(), |(id, ())| id);
-        self.under_way.remove(&id);
+        self.in_flight.remove(&id);
     }
 
     /// Does the work that is due. Returns the time until the next check, if no notification arrives before.
@@ -110,13 +110,13 @@ impl Executor {
         self.withdraw_for_revoked().await?;
         let next = self.vault.changes().sweep().await?;
         for change in self.vault.changes().approved()? {
-            let busy = self.under_way.values().any(|(id, target)| {
+            let busy = self.in_flight.values().any(|(id, target)| {
                 *id == change.id || target.is_some() && *target == change.target
             });
-            if !busy && self.under_way.len() < AT_ONCE {
+            if !busy && self.in_flight.len() < AT_ONCE {
                 let about = (change.id.clone(), change.target.clone());
                 let task = self.running.spawn(run_one(self.engine.clone(), change));
-                self.under_way.insert(task.id(), about);
+                self.in_flight.insert(task.id(), about);
             }
         }
         let left = next.map(|next| Duration::from_millis(next.saturating_sub(now_ms()) + 1));
@@ -143,21 +143,21 @@ impl Executor {
 /// Runs one approved change, if it may still run; if its outcome cannot be recorded, the error is logged.
 async fn run_one(engine: Arc<Engine>, change: Change) {
     // Counted before `stop` is read: either the drain waits for this change, or the change sees `stop`.
-    let under_way = DrainGuard::begin(&engine.under_way);
+    let in_flight = DrainGuard::begin(&engine.in_flight);
     if *engine.stop.borrow() {
         return;
     }
     let id = change.id.clone();
     let attempted = attempt(&engine, change).await;
-    drop(under_way);
-    let hindered = match attempted {
-        Ok(hindered) => hindered,
+    drop(in_flight);
+    let blocked = match attempted {
+        Ok(blocked) => blocked,
         Err(cause) => {
             tracing::error!(%cause, change = id, "cannot update an approved change");
             true
         }
     };
-    if hindered {
+    if blocked {
         tokio::time::sleep(PATIENCE).await;
     }
 }
@@ -178,7 +178,8 @@ async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultErro
     };
     let arguments = change.proven_arguments().unwrap_or_default();
     let watched = !rests_on(&who, &tool, &arguments).is_empty();
-    if let Some(revision) = find_touched_revision(&inbox.state, &change).filter(|_| watched) {
+    if let Some(revision) = newest_change_of_precondition(&inbox.state, &change).filter(|_| watched)
+    {
         let words = format!(
             "The target of this change was modified after the proposal (last at state revision {revision}). \
              Nothing was done; the owner is asked again."
@@ -324,7 +325,7 @@ async fn run_while_admitted(
     let ended = tokio::select! {
         biased;
         ended = work.join_next() => ended,
-        () = engine.wait_for_expulsion(who), if !outlives => {
+        () = engine.wait_for_access_end(who), if !outlives => {
             work.shutdown().await;
             return Err("Its agent's access ended during the call, so the call was cancelled. It may be partly \
                         done.".to_owned());
@@ -504,8 +505,11 @@ mod tests {
                 by: "local:root".into(),
                 note: None,
             };
-            let ruling = changes.approve(&change.id, shown.binding(), decision).await;
-            assert!(matches!(ruling, Ok(DecisionOutcome::Done(_))), "{ruling:?}");
+            let outcome = changes.approve(&change.id, shown.binding(), decision).await;
+            assert!(
+                matches!(outcome, Ok(DecisionOutcome::Done(_))),
+                "{outcome:?}"
+            );
         }
 
         async fn put(&self, part: &str, value: &str) {

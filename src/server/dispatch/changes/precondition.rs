@@ -50,11 +50,14 @@ pub(in crate::dispatch) fn rests_on(
 }
 
 /// Returns the newest revision at which the precondition of a change was touched since the proposal, if any.
-pub(in crate::dispatch) fn find_touched_revision(state: &State, change: &Change) -> Option<u64> {
-    let touched = |pointer: &String| match Pointer::parse(pointer) {
-        Ok(place) => state.touched(&place, change.revision),
+pub(in crate::dispatch) fn newest_change_of_precondition(
+    state: &State,
+    change: &Change,
+) -> Option<u64> {
+    let newest_change = |pointer: &String| match Pointer::parse(pointer) {
+        Ok(place) => state.newest_change(&place, change.revision),
         // A pointer that cannot be parsed counts as changed.
         Err(_) => Some(state.document().revision),
     };
-    change.rests_on.iter().filter_map(touched).max()
+    change.rests_on.iter().filter_map(newest_change).max()
 }

@@ -120,9 +120,9 @@ impl ResourceSource for ChangeResources {
         Some(self.vault.changes().watch_inbox())
     }
 
-    fn touched(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
+    fn newest_change(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
         if !self.has_separate_count(uri) {
-            return self.inner.touched(viewer, uri, after);
+            return self.inner.newest_change(viewer, uri, after);
         }
         let change = self.find(viewer, uri).ok().flatten();
         let serial = change.map(|change| change.serial);

@@ -86,8 +86,8 @@ struct Withdraw {
 }
 
 async fn withdraw(vault: Arc<Vault>, Withdraw { change }: Withdraw, cx: Cx) -> Result<ChangeView> {
-    let ruling = vault.changes().withdraw(&cx.caller().agent, &change).await;
-    match ruling.map_err(|cause| unreadable(&cause))? {
+    let outcome = vault.changes().withdraw(&cx.caller().agent, &change).await;
+    match outcome.map_err(|cause| unreadable(&cause))? {
         DecisionOutcome::Done(withdrawn) => Ok(ChangeView::of(&withdrawn)),
         DecisionOutcome::Past(status) => Err(ToolError::new(format!(
             "The change is already {} and cannot be withdrawn.",

@@ -193,7 +193,7 @@ impl Interests {
     ) -> NextUpdate {
         let newest = source.newest(viewer);
         let mut cursors = lock(&self.cursors);
-        let (mut soonest, mut heeds_changes) = (None, false);
+        let (mut soonest, mut awaits_changes) = (None, false);
         for _ in 0..cursors.len() {
             cursors.rotate_left(1);
             let Some(cursor) = cursors.back_mut() else {
@@ -204,7 +204,7 @@ impl Interests {
                 soonest = Some(soonest.map_or(at, |soonest: Instant| soonest.min(at)));
                 continue;
             }
-            heeds_changes = true;
+            awaits_changes = true;
             let newest = if source.has_separate_count(&cursor.uri) {
                 cursor.set_apart();
                 source.separate_count()
@@ -219,7 +219,7 @@ impl Interests {
         }
         match soonest {
             None => NextUpdate::Nothing,
-            Some(at) if heeds_changes => NextUpdate::At(at),
+            Some(at) if awaits_changes => NextUpdate::At(at),
             Some(at) => NextUpdate::NotBefore(at),
         }
     }
@@ -246,7 +246,7 @@ impl Cursor {
         let revision = match after {
             None => newest,
             Some(seen) if seen == newest => return None,
-            Some(seen) => match source.touched(viewer, &self.uri, seen) {
+            Some(seen) => match source.newest_change(viewer, &self.uri, seen) {
                 // The revision is about to be announced, once it can be read.
                 Some(revision) if revision > newest => return None,
                 Some(revision) => revision,
@@ -338,7 +338,7 @@ mod tests {
             3
         }
 
-        fn touched(&self, _: &Viewer, uri: &str, after: u64) -> Option<u64> {
+        fn newest_change(&self, _: &Viewer, uri: &str, after: u64) -> Option<u64> {
             if self.has_separate_count(uri) {
                 return (after < 3).then_some(3);
             }

@@ -64,7 +64,7 @@ impl Filter {
         self.uris.retain(|uri| engine.can_watch(client, uri));
     }
 
-    fn lets_pass(&self, event: &ListenerEvent) -> bool {
+    fn should_send(&self, event: &ListenerEvent) -> bool {
         match event {
             ListenerEvent::Updated(..) | ListenerEvent::Task(_) => true,
             ListenerEvent::List(ListChange::Tools) => self.tools,
@@ -193,7 +193,7 @@ async fn run(
     let mut open = notes.send(mark(filter.acknowledgement())).await.is_ok();
     while open {
         match listener.next().await {
-            Some(event) if !filter.lets_pass(&event) => {}
+            Some(event) if !filter.should_send(&event) => {}
             Some(event) => open = notes.send(mark(event.to_notification())).await.is_ok(),
             None => break,
         }

@@ -59,7 +59,7 @@ impl ListenerEvent {
 /// Waits for events of its interests.
 pub struct Listener {
     viewer: Viewer,
-    standing: PolicyWatch,
+    policy_watch: PolicyWatch,
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
     apart: Option<watch::Receiver<u64>>,
@@ -78,7 +78,7 @@ impl Listener {
         let source = engine.catalog.resources();
         Self {
             viewer: client.viewer(),
-            standing: PolicyWatch::new(engine, &client.who),
+            policy_watch: PolicyWatch::new(engine, &client.who),
             interests,
             source: source.map(|source| (source.clone(), source.watch_revision())),
             apart: source.and_then(|source| source.watch_separate_count()),
@@ -117,31 +117,31 @@ impl Listener {
     /// Continues for this client: its policy may have changed since the listener was created.
     pub fn follow(&mut self, client: &CallContext) {
         self.viewer = client.viewer();
-        self.standing.follow(&client.who);
+        self.policy_watch.follow(&client.who);
     }
 
     /// Returns the next event; `None` when the server stops.
     pub async fn next(&mut self) -> Option<ListenerEvent> {
         while !*self.stop.borrow() {
-            let (wake, heeds_changes) = match self.next_update() {
+            let (wake, awaits_changes) = match self.next_update() {
                 NextUpdate::Tell(update) => return Some(self.patched_update(update)),
                 NextUpdate::At(when) => (Some(when), true),
                 NextUpdate::NotBefore(when) => (Some(when), false),
                 NextUpdate::Nothing => (None, true),
             };
-            let revision = self.source.as_mut().filter(|_| heeds_changes);
+            let revision = self.source.as_mut().filter(|_| awaits_changes);
             let revision = revision.map(|(_, revision)| revision);
-            let apart = self.apart.as_mut().filter(|_| heeds_changes);
+            let apart = self.apart.as_mut().filter(|_| awaits_changes);
             tokio::select! {
                 () = wait_for_update(revision, self.pace.next) => {}
                 () = wait_for_update(apart, self.pace.next) => {}
                 () = self.interests.wait_for_change() => {}
                 () = wait_until(wake) => {}
                 change = receive_list_change(self.lists.as_mut()) => return Some(ListenerEvent::List(change)),
-                () = self.standing.changes() => {
+                () = self.policy_watch.changes() => {
                     // The holder of the stream may end it a moment later; until then, only what the new policy
                     // allows is visible.
-                    self.viewer = viewer(self.standing.who());
+                    self.viewer = viewer(self.policy_watch.who());
                     return Some(ListenerEvent::List(ListChange::Tools));
                 }
                 note = receive_task(self.tasks.as_mut()) => return Some(ListenerEvent::Task(note)),

@@ -21,13 +21,13 @@ pub(in crate::dispatch) struct LiveTask {
     pub agent: String,
     /// When it expires, in milliseconds since 1970.
     pub expires_ms: u64,
-    standing: Mutex<Standing>,
+    current: Mutex<CurrentTask>,
     /// Notified when the client cancels the task.
     pub cancel: Notify,
 }
 
 /// The state of a task, and what changes with it.
-struct Standing {
+struct CurrentTask {
     task: Arc<Task>,
     /// Incremented with every change.
     version: u64,
@@ -51,7 +51,7 @@ impl LiveTask {
             id: task.id.clone(),
             agent: agent.to_owned(),
             expires_ms,
-            standing: Mutex::new(Standing {
+            current: Mutex::new(CurrentTask {
                 task: Arc::new(task),
                 version: 1,
                 asked: Vec::new(),
@@ -63,87 +63,87 @@ impl LiveTask {
 
     /// The task in its current state.
     pub(in crate::dispatch) fn task(&self) -> Arc<Task> {
-        lock(&self.standing).task.clone()
+        lock(&self.current).task.clone()
     }
 
     /// The version and the task, if they are newer than this version.
     pub(in crate::dispatch) fn newer_than(&self, version: u64) -> Option<(u64, Arc<Task>)> {
-        let standing = lock(&self.standing);
-        (standing.version > version).then(|| (standing.version, standing.task.clone()))
+        let current = lock(&self.current);
+        (current.version > version).then(|| (current.version, current.task.clone()))
     }
 
     /// Puts a question to the client. A key that was used before is renamed on the wire, where a key means one
     /// question for the whole life of the task. Returns false if there are too many questions, or the task has
     /// ended.
     pub(in crate::dispatch) fn put(&self, question: CallQuestion) -> bool {
-        let mut standing = lock(&self.standing);
-        let many = standing.keys.len() + question.asked.requests.len() > MAX_ASKED;
-        if many || standing.task.state.is_terminal() {
+        let mut current = lock(&self.current);
+        let many = current.keys.len() + question.asked.requests.len() > MAX_ASKED;
+        if many || current.task.state.is_terminal() {
             return false;
         }
         let mut open = BTreeMap::new();
         for (key, request) in question.asked.requests {
-            let wire = standing.new_key(&key);
+            let wire = current.new_key(&key);
             open.insert(wire, (key, request));
         }
-        standing.asked.push(Asked {
+        current.asked.push(Asked {
             open,
             given: Map::new(),
             answers: question.answers,
         });
-        standing.restate();
+        current.restate();
         true
     }
 
     /// Takes answers; answers to questions that are not open are ignored. Returns whether any answer was taken.
     pub(in crate::dispatch) fn answer(&self, responses: Map<String, Value>) -> bool {
-        let mut standing = lock(&self.standing);
+        let mut current = lock(&self.current);
         let mut taken = false;
         for (key, response) in responses {
-            for asked in &mut standing.asked {
+            for asked in &mut current.asked {
                 if let Some((tools_key, _)) = asked.open.remove(&key) {
                     asked.given.insert(tools_key, response.clone());
                     taken = true;
                 }
             }
         }
-        let asked = std::mem::take(&mut standing.asked);
+        let asked = std::mem::take(&mut current.asked);
         let (whole, partial): (Vec<_>, _) = asked.into_iter().partition(|a| a.open.is_empty());
-        standing.asked = partial;
+        current.asked = partial;
         for asked in whole {
             // The send fails only if the tool is gone, and then needs no answer.
             let _ = asked.answers.send(Ok(asked.given));
         }
         if taken {
-            standing.restate();
+            current.restate();
         }
         taken
     }
 
     /// Whether the task waits for the client.
     pub(in crate::dispatch) fn waits(&self) -> bool {
-        !lock(&self.standing).asked.is_empty()
+        !lock(&self.current).asked.is_empty()
     }
 
     /// Withdraws the open questions: later answers are ignored. Returns whether there were any.
     pub(in crate::dispatch) fn withdraw(&self) -> bool {
-        let mut standing = lock(&self.standing);
-        let waited = !standing.asked.is_empty();
-        standing.asked.clear();
+        let mut current = lock(&self.current);
+        let waited = !current.asked.is_empty();
+        current.asked.clear();
         waited
     }
 
     /// Sets the final state. A task that has ended does not change any more.
     pub(in crate::dispatch) fn end(&self, state: TaskState, at_ms: u64) {
-        let mut standing = lock(&self.standing);
-        if !standing.task.state.is_terminal() {
-            standing.asked.clear();
-            standing.become_(state, at_ms);
+        let mut current = lock(&self.current);
+        if !current.task.state.is_terminal() {
+            current.asked.clear();
+            current.become_(state, at_ms);
         }
     }
 }
 
-impl Standing {
+impl CurrentTask {
     /// Returns the key itself, or the key with a number appended if it was used before.
     fn new_key(&mut self, key: &str) -> String {
         let numbered = (2..).map(|n: u32| format!("{key}-{n}"));

@@ -54,7 +54,7 @@ pub(in crate::dispatch) async fn answer(
         Ok(Some(ended)) => ended,
         Ok(None) => {
             long.deliver_id();
-            Ok(goes_on(engine, who, long))
+            Ok(continued_result(engine, who, long))
         }
         Err(broken) => Err(StopReason::Rpc(broke(&broken))),
     }
@@ -78,7 +78,7 @@ async fn until_stopped(
 }
 
 /// The result that names the job that continues the work.
-pub(in crate::dispatch) fn goes_on(
+pub(in crate::dispatch) fn continued_result(
     engine: &Engine,
     who: &Principal,
     long: &LongCall,

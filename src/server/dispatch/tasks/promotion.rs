@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
 use super::call_end::{CallEnd, StopReason};
-use super::long_call::goes_on;
+use super::long_call::continued_result;
 use super::runner::TaskRunner;
 use super::table::TaskCreator;
 use crate::dispatch::elicitation::askable;
@@ -75,7 +75,7 @@ impl TaskPromotion {
         let (tell, told) = oneshot::channel();
         // Spawned as a separate task: if the client disconnects in between, the task that was created must still
         // run.
-        tokio::spawn(self.go_on(work, question, tell));
+        tokio::spawn(self.finish_as_task(work, question, tell));
         match told.await {
             Ok(Begun::Task(created)) => PromotionResult::Task(created),
             Ok(Begun::NoRoom(work)) => PromotionResult::Ended(work.await),
@@ -115,19 +115,19 @@ impl TaskPromotion {
         let long = self.long.as_ref().filter(|long| long.has_begun())?;
         Some(
             self.engine
-                .complete_for_storage(&goes_on(&self.engine, &self.who, long)),
+                .complete_for_storage(&continued_result(&self.engine, &self.who, long)),
         )
     }
 
     /// Creates the task, reports it, and runs it. If there is no room, the work is returned, and its questions are
     /// asked by ending the call.
-    async fn go_on(
+    async fn finish_as_task(
         self,
         work: BoxFuture<CallEnd>,
         question: Option<CallQuestion>,
         tell: oneshot::Sender<Begun>,
     ) {
-        let _under_way = DrainGuard::begin(&self.engine.under_way);
+        let _in_flight = DrainGuard::begin(&self.engine.in_flight);
         let maker = TaskCreator {
             agent: self.who.agent_id().as_str(),
             tool: self.tool.name(),

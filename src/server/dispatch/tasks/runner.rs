@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::call_end::{CallEnd, StopReason};
 use super::live_task::LiveTask;
-use super::long_call::goes_on;
+use super::long_call::continued_result;
 use super::table::{abandoned, expired};
 use crate::dispatch::elicitation::askable;
 use crate::dispatch::engine::Engine;
@@ -114,7 +114,7 @@ impl TaskRunner {
                     long.cancel();
                     given_up = Some(why);
                 } else if long.deliver_id() {
-                    let result = goes_on(&self.engine, &self.who, long);
+                    let result = continued_result(&self.engine, &self.who, long);
                     return TaskState::Completed(self.engine.complete_for_storage(&result));
                 }
             } else if !self.outlives || self.live.withdraw() {
@@ -134,7 +134,7 @@ async fn wait_for_interruption(
     let left = Duration::from_millis(live.expires_ms.saturating_sub(now_ms()));
     tokio::select! {
         () = live.cancel.notified() => Why::Cancelled,
-        () = engine.wait_for_expulsion(&who) => Why::Cancelled,
+        () = engine.wait_for_access_end(&who) => Why::Cancelled,
         () = sleep_until(Instant::now() + left) => Why::Expired,
         () = wait_for_stop(&engine, &live, long) => Why::Stopped,
     }
@@ -226,7 +226,7 @@ mod tests {
         engine: Arc<Engine>,
         gate: Arc<Gate>,
         stop: watch::Sender<bool>,
-        expelled: watch::Sender<bool>,
+        revoked: watch::Sender<bool>,
     }
 
     #[rustfmt::skip]
@@ -241,17 +241,17 @@ mod tests {
             .answering("asks_late", Risk::Read, asks_late).requires_task();
         catalog.add(tools).unwrap();
         let stop = watch::Sender::new(false);
-        let expelled = watch::Sender::new(false);
-        let expulsion = expelled.clone();
+        let revoked = watch::Sender::new(false);
+        let revocation = revoked.clone();
         let engine = Engine::new(catalog, None, &[0; 32], stop.subscribe(), TaskLimits::TWO);
-        let engine = engine.with_succession(Arc::new(move |_| {
-            let mut expelled = expulsion.subscribe();
+        let engine = engine.with_principal_updates(Arc::new(move |_| {
+            let mut revoked = revocation.subscribe();
             Box::pin(async move {
-                let _ = expelled.wait_for(|expelled| *expelled).await;
+                let _ = revoked.wait_for(|revoked| *revoked).await;
                 None
             })
         }));
-        House { engine: Arc::new(engine), gate, stop, expelled }
+        House { engine: Arc::new(engine), gate, stop, revoked }
     }
 
     impl House {
@@ -271,8 +271,8 @@ mod tests {
                     session: None,
                     capabilities: ClientCapabilities::new(able.as_object().unwrap().clone()),
                     log_level: None,
-                    hears_notes: false,
-                    hang_up: None,
+                    accepts_notifications: false,
+                    disconnect: None,
                 },
                 inputs: None,
                 held: None,
@@ -382,7 +382,7 @@ mod tests {
         fixture.engine.idle().await;
         assert!(message(live.task().state.clone()).contains("ttlMs"));
         let id = fixture.create_task("reads").await;
-        fixture.expelled.send_replace(true);
+        fixture.revoked.send_replace(true);
         assert_eq!(fixture.end(&id).await, TaskState::Cancelled);
     }
 

@@ -52,7 +52,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .through(HelperClass::LxcManage)
         .titled("Create a container")
         .startos("package.install", ID)
-        .leaving_aside(&[("registry", "string"), ("version", "string")])
+        .ignoring_arguments(&[("registry", "string"), ("version", "string")])
         .syncs_state()
         .tool("container_destroy", Risk::Disrupt, destroy)
         .about(Scope::Container("container"))

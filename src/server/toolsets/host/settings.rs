@@ -43,7 +43,7 @@ pub fn keyboard_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfigura
         .through(HelperClass::HostSettings)
         .titled("Set the keyboard layout")
         .startos("server.set-keyboard", &[])
-        .leaving_aside(&[("keymap", "string")])
+        .ignoring_arguments(&[("keymap", "string")])
 }
 
 /// The toolset for hosts with CPU frequency scaling.

@@ -90,8 +90,8 @@ impl Sessions {
         let claims = SessionClaims::new(agent, version, declared);
         let name = claims.session.to_string();
         let session = Session::new(&claims.sign(&self.key), claims);
-        let displaced = lock(&self.known).add(session.clone())?;
-        self.forget(displaced);
+        let evicted = lock(&self.known).add(session.clone())?;
+        self.forget(evicted);
         if let Some(vault) = self.vault() {
             log_write_error(vault.sessions().add(&name, agent).await);
         }
@@ -184,7 +184,7 @@ impl Sessions {
         if state.revision < self.noted.swap(state.revision, Ordering::Relaxed) {
             // The state was replaced by an older one.
             lock(&self.known).lose();
-            store.vault.sessions().leave_new_history(state);
+            store.vault.sessions().enqueue_new_history(state);
         } else if !uses.is_empty() {
             let uses = uses.into_iter().map(|(name, idle, heard)| SessionUse {
                 id: name.to_string(),
@@ -205,17 +205,17 @@ impl Sessions {
                 return;
             }
         };
-        let mut let_in: HashSet<String> = agents.map(|agent| agent.id).collect();
+        let mut admitted: HashSet<String> = agents.map(|agent| agent.id).collect();
         // The owner may authenticate like an agent, but is not in the list of agents.
-        let_in.insert(OWNER.to_owned());
-        let over = lock(&self.known).forget_strangers(|id| let_in.contains(id));
+        admitted.insert(OWNER.to_owned());
+        let over = lock(&self.known).forget_strangers(|id| admitted.contains(id));
         self.forget(over);
     }
 
     fn forget(&self, names: impl IntoIterator<Item = Uuid>) {
         let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
         if let Some(vault) = self.vault().filter(|_| !names.is_empty()) {
-            vault.sessions().leave_removal(names);
+            vault.sessions().enqueue_removal(names);
         }
     }
 
@@ -242,10 +242,10 @@ fn note_every(live: &LiveSettings) -> Duration {
 fn load(store: &SessionStore, known: &mut SessionMap, grace: Duration) -> Result<(), VaultError> {
     let (vault, state) = (&store.vault, store.state());
     let before = vault.sessions().state_seen()?;
-    let goes_on = before
+    let is_continued = before
         .is_some_and(|seen| seen.database == state.database && seen.revision <= state.revision);
-    if !goes_on {
-        vault.sessions().leave_new_history(state.clone());
+    if !is_continued {
+        vault.sessions().enqueue_new_history(state.clone());
     }
     let mut subscriptions: HashMap<String, Vec<Subscription>> = HashMap::new();
     for subscription in vault.subscriptions().list()? {
@@ -258,7 +258,7 @@ fn load(store: &SessionStore, known: &mut SessionMap, grace: Duration) -> Result
         let heard = stored.heard.unwrap_or(0);
         let theirs = theirs.into_iter().map(|Subscription { uri, since, .. }| {
             let reported = heard.max(since);
-            let seen = (goes_on && reported <= state.revision).then_some(reported);
+            let seen = (is_continued && reported <= state.revision).then_some(reported);
             let since = if seen.is_some() { since } else { 0 };
             DormantSubscription { uri, since, seen }
         });

@@ -240,7 +240,7 @@ impl ReplayWriter {
     }
 
     /// Whether a connection reads the stream.
-    pub fn is_heard(&self) -> bool {
+    pub fn has_reader(&self) -> bool {
         let streams = lock(&self.replay.streams);
         streams
             .open
@@ -249,9 +249,9 @@ impl ReplayWriter {
     }
 
     /// Ends the connection after the last event so far; its client reconnects for the rest.
-    pub fn hang_up(&self) {
+    pub fn end_connection(&self) {
         if let Some(kept) = lock(&self.replay.streams).open.get_mut(&self.stream) {
-            kept.hang_up();
+            kept.end_connection();
         }
     }
 
@@ -575,12 +575,12 @@ mod tests {
         let (mut writer, mut reader) = replay.open(StreamOrigin::Call, 0);
         let primed: EventId = reader.first_id().parse().unwrap();
         say(&mut writer, &["a"]).await;
-        writer.hang_up();
+        writer.end_connection();
         say(&mut writer, &["b"]).await;
         assert_eq!(all(&mut reader).await, ["a"]);
         assert!(reader.next().await.is_none());
         drop(reader);
-        assert!(!writer.is_heard());
+        assert!(!writer.has_reader());
         let mut reader = replay.resume(&primed).unwrap().reader;
         assert_eq!(all(&mut reader).await, ["a", "b"]);
     }

@@ -117,9 +117,9 @@ impl Session {
             self.touch();
         }
         let mut used = lock(&self.used);
-        let news = used.last > used.noted;
+        let is_newer = used.last > used.noted;
         used.noted = used.last;
-        news.then(|| used.last.elapsed())
+        is_newer.then(|| used.last.elapsed())
     }
 
     /// The lowest severity of log messages that its client wants.

@@ -32,7 +32,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<ResponseB
     };
     let place = match endpoint.stream(&sender(admitted)) {
         Ok(place) => place,
-        Err(refusal) => return endpoint.turn_away(&refusal),
+        Err(refusal) => return endpoint.reject(&refusal),
     };
     let last = last_event(admitted).filter(|last| session.replay.has_sent(last));
     let Some(connection) = connect(endpoint, &session, admitted, last) else {
@@ -164,7 +164,7 @@ async fn send_events(
         };
         let Some(event) = event else {
             // The server stops: the events so far are sent, then the stream ends.
-            writer.hang_up();
+            writer.end_connection();
             return std::future::pending().await;
         };
         if !session.wants(&event) {

@@ -75,7 +75,7 @@ impl SessionMap {
             let limits = &settings.limits;
             (limits.max_sessions_per_agent, limits.max_sessions)
         });
-        let displaced = if of_agent >= most_of_agent as usize {
+        let evicted = if of_agent >= most_of_agent as usize {
             Some(
                 self.longest_rested(Some(&agent))
                     .ok_or(SessionLimitReached)?,
@@ -85,11 +85,11 @@ impl SessionMap {
         } else {
             None
         };
-        if let Some(name) = displaced {
+        if let Some(name) = evicted {
             self.remove(name);
         }
         self.insert(session);
-        Ok(displaced)
+        Ok(evicted)
     }
 
     /// Returns an active session of this agent and marks it as used. An expired session, or another agent's, is not
@@ -172,8 +172,8 @@ impl SessionMap {
 
     /// Removes the sessions of agents without access; returns their names. Their calls in progress are ended by the
     /// guard, which sends the agent the reason.
-    pub fn forget_strangers(&mut self, is_let_in: impl Fn(&str) -> bool) -> Vec<Uuid> {
-        let over = self.names_where(|entry| !is_let_in(entry.agent()));
+    pub fn forget_strangers(&mut self, is_admitted: impl Fn(&str) -> bool) -> Vec<Uuid> {
+        let over = self.names_where(|entry| !is_admitted(entry.agent()));
         for name in &over {
             self.take(*name);
         }
@@ -221,9 +221,9 @@ impl SessionMap {
         Some(taken)
     }
 
-    fn names_where(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<Uuid> {
-        let meant = self.by_name.iter().filter(|(_, entry)| is_meant(entry));
-        meant.map(|(name, _)| *name).collect()
+    fn names_where(&self, matches: impl Fn(&Entry) -> bool) -> Vec<Uuid> {
+        let matching = self.by_name.iter().filter(|(_, entry)| matches(entry));
+        matching.map(|(name, _)| *name).collect()
     }
 
     fn longest_rested(&self, agent: Option<&str>) -> Option<Uuid> {

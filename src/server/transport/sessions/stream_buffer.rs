@@ -48,7 +48,7 @@ pub struct StreamBuffer {
     /// The number of connections so far.
     connections: u64,
     /// A connection that must end, and the last event that it sends.
-    hung_up: Option<(u64, u64)>,
+    ended_connection: Option<(u64, u64)>,
     over: bool,
     changes: watch::Sender<()>,
 }
@@ -65,7 +65,7 @@ impl StreamBuffer {
             read: 0,
             reader: 0,
             connections: 0,
-            hung_up: None,
+            ended_connection: None,
             over: false,
             changes: watch::Sender::new(()),
         }
@@ -103,7 +103,9 @@ impl StreamBuffer {
         if self.reader != connection {
             return NextEvent::End;
         }
-        let last = self.hung_up.filter(|(whose, _)| *whose == connection);
+        let last = self
+            .ended_connection
+            .filter(|(whose, _)| *whose == connection);
         let last = last.map(|(_, last)| last);
         let next = self.events.iter().find(|event| event.count > seen);
         match next.filter(|event| last.is_none_or(|last| event.count <= last)) {
@@ -156,9 +158,9 @@ impl StreamBuffer {
     }
 
     /// Ends the current connection after the last event so far.
-    pub fn hang_up(&mut self) {
+    pub fn end_connection(&mut self) {
         if self.reader != 0 {
-            self.hung_up = Some((self.reader, self.given));
+            self.ended_connection = Some((self.reader, self.given));
             self.notify_reader();
         }
     }

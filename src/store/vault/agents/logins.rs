@@ -168,7 +168,7 @@ impl<'a> LoginTable<'a> {
                 .execute(params![token_sha256, to_column(at_ms)])
                 .map(drop)
         };
-        self.0.writer.leave_or_forget("record a login's use", work);
+        self.0.writer.enqueue_or_drop("record a login's use", work);
     }
 
     /// Records that the owner has typed the password again; durable once this returns. Returns false if this cookie

@@ -131,7 +131,7 @@ impl<'a> AgentTable<'a> {
                 .execute((id, to_column(at_ms)))?;
             Ok(())
         };
-        self.0.writer.leave_or_forget("record an agent's use", work);
+        self.0.writer.enqueue_or_drop("record an agent's use", work);
     }
 
     /// Returns all agents, oldest first, including revoked and expired ones.

@@ -354,34 +354,34 @@ impl SealedArgumentsCount {
 }
 
 /// Checks each key that arguments are sealed to.
-pub(in crate::vault) fn standing(
+pub(in crate::vault) fn count_sealed(
     connection: &Connection,
 ) -> rusqlite::Result<SealedArgumentsCount> {
-    let mut standing = SealedArgumentsCount::default();
+    let mut counts = SealedArgumentsCount::default();
     // A vault that is opened read-only may have a schema without this table.
     let table = "SELECT 1 FROM sqlite_schema WHERE name = 'audit_exact'";
     if !connection.prepare(table)?.exists([])? {
-        return Ok(standing);
+        return Ok(counts);
     }
     let in_use = owner_key::in_use(connection)?;
-    standing.key_is_altered = in_use.is_some_and(|key| !key.is_whole());
-    let mut counts =
+    counts.key_is_altered = in_use.is_some_and(|key| !key.is_whole());
+    let mut by_key =
         connection.prepare("SELECT key, count(*) FROM audit_exact GROUP BY key ORDER BY key")?;
-    let mut rows = counts.query([])?;
+    let mut rows = by_key.query([])?;
     while let Some(row) = rows.next()? {
         let (id, count): (String, i64) = row.try_into()?;
         let count = u64::try_from(count).unwrap_or(0);
-        standing.sealed += count;
+        counts.sealed += count;
         match owner_key::find(connection, &id)?.filter(OwnerKey::is_whole) {
-            None => drop(standing.without_key.insert(id, count)),
-            Some(key) => standing.lost.extend(key.lost_ms.map(|lost_ms| LostKey {
+            None => drop(counts.without_key.insert(id, count)),
+            Some(key) => counts.lost.extend(key.lost_ms.map(|lost_ms| LostKey {
                 key: id,
                 sealed: count,
                 lost_ms,
             })),
         }
     }
-    Ok(standing)
+    Ok(counts)
 }
 
 #[cfg(test)]
@@ -703,11 +703,11 @@ mod tests {
         let before = our.call(&payload()).await;
         let second = our.new_key().await;
         let after = our.call(&payload()).await;
-        let standing = our.reader().exact_standing().unwrap();
-        assert!(standing.is_whole());
-        assert_eq!((standing.sealed, standing.lost.len()), (2, 1));
-        assert_eq!(standing.lost[0].sealed, 1);
-        let words = standing.words().remove(0);
+        let counts = our.reader().count_sealed_arguments().unwrap();
+        assert!(counts.is_whole());
+        assert_eq!((counts.sealed, counts.lost.len()), (2, 1));
+        assert_eq!(counts.lost[0].sealed, 1);
+        let words = counts.words().remove(0);
         let expected = "1 sealed entries cannot be opened: their key ";
         assert!(words.starts_with(expected), "{words}");
         // An owner who remembers the old password can still open the old arguments.
@@ -744,10 +744,10 @@ mod tests {
             };
             let kept = our.vault.owner().add_key(another, password).await;
             assert!(!kept.unwrap(), "no key takes its place by itself");
-            let standing = our.reader().exact_standing().unwrap();
+            let counts = our.reader().count_sealed_arguments().unwrap();
             assert!(
-                !standing.is_whole() && !standing.words().is_empty(),
-                "{standing:?}"
+                !counts.is_whole() && !counts.words().is_empty(),
+                "{counts:?}"
             );
             let opened = our.open_arguments(&call, &key);
             assert!(matches!(opened, Err(ExactError::NoKey(_))), "{opened:?}");

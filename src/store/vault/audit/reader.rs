@@ -97,8 +97,8 @@ impl AuditReader {
     }
 
     /// Returns how many calls have sealed arguments, and whether the keys are present.
-    pub fn exact_standing(&self) -> Result<SealedArgumentsCount, VaultError> {
-        exact::standing(&self.connection).map_err(|cause| self.read_error(&cause))
+    pub fn count_sealed_arguments(&self) -> Result<SealedArgumentsCount, VaultError> {
+        exact::count_sealed(&self.connection).map_err(|cause| self.read_error(&cause))
     }
 
     /// Returns the key that seals the server's writes to the state; `None` before a server has made one.

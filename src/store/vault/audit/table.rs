@@ -82,9 +82,9 @@ impl<'a> AuditTable<'a> {
                 Box::pin(writer.write(doing, durability, work, |()| ())).await?;
             }
             AuditDurability::Queued => {
-                match writer.leave_now(AuditRowJob::new(&self.shared.trail, record)) {
+                match writer.enqueue_now(AuditRowJob::new(&self.shared.trail, record)) {
                     Ok(()) => {}
-                    Err(RowNotQueued::Later(row)) => Box::pin(writer.leave(*row)).await?,
+                    Err(RowNotQueued::Later(row)) => Box::pin(writer.enqueue(*row)).await?,
                     Err(RowNotQueued::Stopped(error)) => return Err(error),
                 }
             }
@@ -97,7 +97,7 @@ impl<'a> AuditTable<'a> {
     pub fn outcome(&self, id: &AuditId, outcome: AuditOutcome) -> Result<(), VaultError> {
         let record = UnnumberedRow::of_outcome(id, outcome);
         let row = AuditRowJob::new(&self.shared.trail, record);
-        self.shared.writer.leave_row_uncounted(row)
+        self.shared.writer.enqueue_row_uncounted(row)
     }
 
     /// Returns a function that returns the head of the audit. It also works after the vault is closed. It returns
@@ -467,7 +467,7 @@ mod tests {
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let writer = &vault.shared.writer;
-        let held = writer.leave_uncounted("wait", move |_| {
+        let held = writer.enqueue_uncounted("wait", move |_| {
             wait.recv().unwrap();
             Ok(())
         });
@@ -477,7 +477,8 @@ mod tests {
             vault.audit().outcome(&id, ok()).unwrap();
         };
         outcome(b'1');
-        let spoiled = writer.leave_uncounted("spoil", |connection| connection.execute_batch(spoil));
+        let spoiled =
+            writer.enqueue_uncounted("spoil", |connection| connection.execute_batch(spoil));
         spoiled.unwrap();
         outcome(b'1');
         outcome(b'2');

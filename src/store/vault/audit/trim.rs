@@ -223,16 +223,16 @@ fn last_quiet(
          WHERE i.seq > ?1 AND i.seq <= ?2 ORDER BY i.seq",
     )?;
     let mut rows = statement.query((trimmed, end))?;
-    let mut under_way = HashSet::new();
+    let mut unfinished = HashSet::new();
     let mut quiet = None;
     while let Some(row) = rows.next()? {
         let (seq, call, kind, unended): (i64, String, String, bool) = row.try_into()?;
         if kind == "outcome" {
-            under_way.remove(&call);
+            unfinished.remove(&call);
         } else if !unended || seq > run_after {
-            under_way.insert(call);
+            unfinished.insert(call);
         }
-        if under_way.is_empty() {
+        if unfinished.is_empty() {
             quiet = Some(seq);
         }
     }
@@ -338,7 +338,7 @@ mod tests {
             let outcome = UnnumberedRow::of_outcome(&AuditId::new(vault.shared.ids.next()), ENDED);
             let tail = Arc::clone(&vault.shared.trail.tail);
             let work = move |connection: &Connection| append(connection, &tail, &outcome);
-            vault.shared.writer.leave_uncounted("add", work).unwrap();
+            vault.shared.writer.enqueue_uncounted("add", work).unwrap();
         }
         vault.probe().await.unwrap();
     }

@@ -530,15 +530,15 @@ mod tests {
         let bad = "arguments = replace(arguments, 'jellyfin', 'postgres')";
         let pending = add_change(&vault, new("a", "x")).await;
         worked_on(bad, &pending);
-        let ruling = changes.approve(&pending.id, pending.binding(), by_owner());
+        let decided = changes.approve(&pending.id, pending.binding(), by_owner());
         assert!(
-            matches!(ruling.await, Ok(DecisionOutcome::Altered)),
+            matches!(decided.await, Ok(DecisionOutcome::Altered)),
             "before it"
         );
         let shown = changes.get(&pending.id).unwrap().unwrap();
-        let ruling = changes.approve(&pending.id, shown.binding(), by_owner());
+        let decided = changes.approve(&pending.id, shown.binding(), by_owner());
         assert!(
-            matches!(ruling.await, Ok(DecisionOutcome::Altered)),
+            matches!(decided.await, Ok(DecisionOutcome::Altered)),
             "and as it is"
         );
         changes.withdraw("a", &pending.id).await.unwrap();
@@ -596,8 +596,8 @@ mod tests {
                 start.wait();
                 runtime().block_on(async {
                     let changes = vault.changes();
-                    let ruling = changes.approve(&change.id, change.binding(), by_owner());
-                    let approved = matches!(ruling.await, Ok(DecisionOutcome::Done(_)));
+                    let decided = changes.approve(&change.id, change.binding(), by_owner());
+                    let approved = matches!(decided.await, Ok(DecisionOutcome::Done(_)));
                     let begun = changes.begin(&change.id).await.unwrap();
                     (approved, begun.is_some())
                 })

@@ -86,11 +86,11 @@ impl<'a> SessionTable<'a> {
 
     /// Removes sessions and their subscriptions asynchronously. Name each session only once, which bounds the
     /// queue.
-    pub fn leave_removal(&self, ids: Vec<String>) {
+    pub fn enqueue_removal(&self, ids: Vec<String>) {
         let work =
             move |connection: &Connection| ids.iter().try_for_each(|id| remove(connection, id));
         // Fails only when gatewren is stopping. The next start ends the sessions again.
-        let _ = self.0.writer.leave_uncounted("end sessions", work);
+        let _ = self.0.writer.enqueue_uncounted("end sessions", work);
     }
 
     /// Returns the newest revision at the time of the last `SessionTable::note`; `None` before the first one.
@@ -109,7 +109,7 @@ impl<'a> SessionTable<'a> {
     }
 
     /// Starts another history of the state. Notifications of the previous history do not count any more.
-    pub fn leave_new_history(&self, seen: SeenRevision) {
+    pub fn enqueue_new_history(&self, seen: SeenRevision) {
         let work = move |connection: &Connection| {
             // Higher than any revision, so it is recognized as belonging to a previous history.
             connection.execute("UPDATE session SET heard = ?1", [i64::MAX])?;
@@ -119,7 +119,7 @@ impl<'a> SessionTable<'a> {
         let _ = self
             .0
             .writer
-            .leave_uncounted("record a new state database", work);
+            .enqueue_uncounted("record a new state database", work);
     }
 
     /// Records uses of sessions and the newest revision, in one commit. Call it about once a minute.
@@ -232,12 +232,12 @@ mod tests {
             (Some("error"), None)
         );
         assert_eq!(vault.sessions().state_seen().unwrap(), Some(state(8)));
-        vault.sessions().leave_new_history(state(2));
+        vault.sessions().enqueue_new_history(state(2));
         vault.sessions().remove("s1").await.unwrap();
         assert_eq!(vault.sessions().state_seen().unwrap(), Some(state(2)));
         let others = vault.sessions().list().unwrap();
         assert!(others[0].heard > Some(u64::from(u32::MAX)), "{others:?}");
-        vault.sessions().leave_removal(vec!["s2".to_owned()]);
+        vault.sessions().enqueue_removal(vec!["s2".to_owned()]);
         vault.probe().await.unwrap();
         assert_eq!(vault.sessions().list().unwrap(), []);
     }

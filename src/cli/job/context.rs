@@ -20,7 +20,7 @@ const REFERENCE: &str = "gatewren job";
 /// The jobs, and the names of the agents that own them.
 pub struct JobContext {
     /// The open vault.
-    pub desk: InboxContext,
+    pub inbox: InboxContext,
     jobs: Jobs,
     _stop: watch::Sender<bool>,
     /// Kept open, because the helper's address may lead through it.
@@ -33,12 +33,12 @@ impl JobContext {
     pub fn open(place: &InstanceArgs) -> Result<Self, String> {
         let settings = place.settings()?;
         let vault = place.file("vault.db")?;
-        let desk = InboxContext::new(place.vault()?)?;
+        let inbox = InboxContext::new(place.vault()?)?;
         let (socket, directory) = helper_of(place, &settings, &vault)?;
         let stop = watch::Sender::new(false);
         let helper = HelperClient::connect_to(socket);
         Ok(Self {
-            desk,
+            inbox,
             jobs: Jobs::new(helper.on_behalf_of(Requester::Owner), stop.subscribe()),
             _stop: stop,
             _directory: directory,

@@ -7,23 +7,23 @@ use gatewren_store::vault::Agent;
 
 /// Returns whether an agent may do anything after a change that it may not do before. If that cannot be determined,
 /// returns true.
-pub fn loosens(before: &Agent, after: &Agent) -> bool {
+pub fn gives_more_access(before: &Agent, after: &Agent) -> bool {
     let (Ok(old), Ok(new)) = (policy_of(before), policy_of(after)) else {
         return true;
     };
     after.space != before.space
         || after.preset > before.preset
         || after.expires_ms.unwrap_or(u64::MAX) > before.expires_ms.unwrap_or(u64::MAX)
-        || loosens_classes(&old, &new)
-        || loosens_overrides(&old.overrides, &new.overrides)
+        || classes_give_more(&old, &new)
+        || overrides_give_more(&old.overrides, &new.overrides)
 }
 
-fn loosens_classes(old: &Policy, new: &Policy) -> bool {
+fn classes_give_more(old: &Policy, new: &Policy) -> bool {
     let mut classes = Risk::ALL.into_iter();
     classes.any(|risk| rank(class(new, risk)) > rank(class(old, risk)))
 }
 
-fn loosens_overrides(old: &Overrides, new: &Overrides) -> bool {
+fn overrides_give_more(old: &Overrides, new: &Overrides) -> bool {
     widens(old.toolsets.as_deref(), new.toolsets.as_deref())
         || widens(old.containers.as_deref(), new.containers.as_deref())
         || widens(old.networks.as_deref(), new.networks.as_deref())
@@ -102,24 +102,30 @@ mod tests {
                 agent(old, old_overrides, None),
                 agent(new, new_overrides, None),
             );
-            assert_eq!(loosens(&before, &after), more, "{before:?} {after:?}");
+            assert_eq!(
+                gives_more_access(&before, &after),
+                more,
+                "{before:?} {after:?}"
+            );
         }
         let until = |ms| agent(Operate, "{}", ms);
         assert!(
-            loosens(&until(Some(5)), &until(Some(6))) && loosens(&until(Some(5)), &until(None))
+            gives_more_access(&until(Some(5)), &until(Some(6)))
+                && gives_more_access(&until(Some(5)), &until(None))
         );
         assert!(
-            !loosens(&until(None), &until(Some(5))) && !loosens(&until(Some(6)), &until(Some(5)))
+            !gives_more_access(&until(None), &until(Some(5)))
+                && !gives_more_access(&until(Some(6)), &until(Some(5)))
         );
         let renamed = Agent {
             name: "b".to_owned(),
             ..until(None)
         };
-        assert!(!loosens(&until(None), &renamed));
+        assert!(!gives_more_access(&until(None), &renamed));
         let elsewhere = Agent {
             space: Some("*".to_owned()),
             ..until(None)
         };
-        assert!(loosens(&until(None), &elsewhere));
+        assert!(gives_more_access(&until(None), &elsewhere));
     }
 }
