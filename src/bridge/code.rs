@@ -30,7 +30,7 @@ pub struct PairingCode {
 
 /// A code and its server, `CODE@HOST:PORT`.
 #[derive(Debug, Clone)]
-pub struct Invitation {
+pub struct PairingLink {
     /// The code.
     pub code: PairingCode,
     /// The server as `HOST:PORT`; an IPv6 address is in brackets.
@@ -94,7 +94,7 @@ impl FromStr for PairingCode {
     }
 }
 
-impl FromStr for Invitation {
+impl FromStr for PairingLink {
     type Err = InvalidPairingCode;
 
     fn from_str(text: &str) -> Result<Self, InvalidPairingCode> {
@@ -179,16 +179,16 @@ mod tests {
             ("fd00::1", "[fd00::1]:8443"),
         ] {
             let text = format!("{}@{host}", code.grouped_letters());
-            assert_eq!(text.parse::<Invitation>().unwrap().host, expected);
+            assert_eq!(text.parse::<PairingLink>().unwrap().host, expected);
         }
         for bad in ["", "a/b", ":9", "box:99999", "box lan", "a@b"] {
             assert!(
                 format!("{}@{bad}", code.grouped_letters())
-                    .parse::<Invitation>()
+                    .parse::<PairingLink>()
                     .is_err(),
                 "{bad}"
             );
         }
-        assert!(code.grouped_letters().parse::<Invitation>().is_err());
+        assert!(code.grouped_letters().parse::<PairingLink>().is_err());
     }
 }

@@ -18,7 +18,7 @@ mod stateful;
 mod stateless;
 mod stream;
 
-pub use code::{Invitation, PairingCode, with_port};
+pub use code::{PairingCode, PairingLink, with_port};
 pub use pairing::{pair, usual_file};
 pub use request_error::{DeliveryStatus, UpstreamError};
 pub use run::run;

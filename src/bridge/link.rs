@@ -141,7 +141,7 @@ impl BridgeSession {
 
     /// Whether a response means that the session has expired. The request was not started in that
     /// case.
-    pub fn is_over(&self, status: StatusCode) -> bool {
+    pub fn is_session_expired(&self, status: StatusCode) -> bool {
         self.id.is_some() && status == StatusCode::NOT_FOUND
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 
 use super::answer::rejection_text;
-use super::code::Invitation;
+use super::code::PairingLink;
 use super::request_error::UpstreamError;
 use gatewren_base::sys::{Secret, Zeroizing, files};
 use gatewren_gate::http::{AllowedServers, HttpClient, HttpClientError, Pin, ServerVerification};
@@ -58,7 +58,7 @@ struct Answer {
 }
 
 /// Returns the default path of a server's token file.
-pub fn usual_file(invitation: &Invitation) -> Result<PathBuf, String> {
+pub fn usual_file(link: &PairingLink) -> Result<PathBuf, String> {
     let from = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
         value.map(PathBuf::from)
@@ -67,14 +67,14 @@ pub fn usual_file(invitation: &Invitation) -> Result<PathBuf, String> {
     let base =
         base.ok_or("HOME is not set, so the token has no default file; name one with --file")?;
     let plain = |character: char| character.is_ascii_alphanumeric() || ".-_".contains(character);
-    let host = &invitation.host;
+    let host = &link.host;
     let name = host.replace(|character| !plain(character), "_");
     Ok(base.join("gatewren-bridge").join(format!("{name}.json")))
 }
 
 /// Returns the token for this code: the stored one, or a new one from the server.
-pub async fn pair(invitation: &Invitation, file: &Path) -> Result<PairedServer, String> {
-    let code_sha256 = hash(invitation.code.letters());
+pub async fn pair(link: &PairingLink, file: &Path) -> Result<PairedServer, String> {
+    let code_sha256 = hash(link.code.letters());
     let stored = read_stored(file)?;
     if let Some(stored) = stored.filter(|stored| stored.code_sha256 == code_sha256) {
         let pin = stored.pin.parse();
@@ -86,19 +86,19 @@ pub async fn pair(invitation: &Invitation, file: &Path) -> Result<PairedServer, 
     }
     // Before the code is used: a token that cannot be stored is not fetched.
     files::private_dir(file.parent().unwrap_or(Path::new("."))).map_err(|e| e.to_string())?;
-    let answer = tokio::time::timeout(WITHIN, redeem(invitation)).await;
+    let answer = tokio::time::timeout(WITHIN, redeem(link)).await;
     let late = |_| format!("the server did not answer within {} s", WITHIN.as_secs());
     let answer = answer.map_err(late)??;
     let pin: Pin = answer
         .pin
         .parse()
         .map_err(|e| format!("the server sent an invalid pin: {e}"))?;
-    if !invitation.code.pin.begins(&pin) {
+    if !link.code.pin.begins(&pin) {
         return Err("the server's pin differs from the one in the code".to_owned());
     }
     let stored = StoredToken {
         code_sha256,
-        url: format!("https://{}/mcp", invitation.host),
+        url: format!("https://{}/mcp", link.host),
         pin: pin.to_string(),
         token: answer.token,
     };
@@ -133,13 +133,13 @@ fn read_stored(file: &Path) -> Result<Option<StoredToken>, String> {
 }
 
 /// Sends the code to the server only after the TLS handshake has proved the server's key.
-async fn redeem(invitation: &Invitation) -> Result<Answer, String> {
-    let address = format!("https://{}/pair", invitation.host);
-    let known = ServerVerification::Pin(invitation.code.pin);
+async fn redeem(link: &PairingLink) -> Result<Answer, String> {
+    let address = format!("https://{}/pair", link.host);
+    let known = ServerVerification::Pin(link.code.pin);
     let words = |cause: HttpClientError| UpstreamError::from(cause).words;
     let client = HttpClient::new(&address, AllowedServers::Https, &known).map_err(words)?;
     let mut connection = client.connect().await.map_err(words)?;
-    let body = json!({ "code": invitation.code.secret.expose() });
+    let body = json!({ "code": link.code.secret.expose() });
     let mut request = Request::new(Bytes::from(body.to_string()));
     *request.method_mut() = Method::POST;
     let answer = connection.ask(request).await.map_err(words)?;

@@ -30,7 +30,7 @@ impl UpstreamError {
     }
 
     /// Whether a retry is useful and safe.
-    pub fn may_pass(&self, repeatable: bool) -> bool {
+    pub fn may_retry(&self, repeatable: bool) -> bool {
         match self.delivery {
             DeliveryStatus::Away => true,
             DeliveryStatus::Unknown => repeatable,

@@ -93,7 +93,7 @@ impl UpstreamServer {
                 Err(failure) => (Some(failure), pause),
             };
             if let Some(failure) = failure {
-                let again = failure.may_pass(http_request.repeatable);
+                let again = failure.may_retry(http_request.repeatable);
                 if !again || Instant::now() + wait > until {
                     return Err(failure);
                 }

@@ -47,7 +47,7 @@ async fn try_forward(
         };
         let http_request = session.request(Method::POST, body.clone(), repeatable);
         let answer = link.server.ask(&http_request).await?;
-        if session.is_over(answer.status) && tries == 1 {
+        if session.is_session_expired(answer.status) && tries == 1 {
             renew(link, session.number).await?;
             continue;
         }
@@ -70,7 +70,7 @@ async fn try_forward(
                 update_setup(link, request);
                 return Ok(());
             }
-            Err(why) if tries > 1 || !why.may_pass(repeatable) => return Err(why),
+            Err(why) if tries > 1 || !why.may_retry(repeatable) => return Err(why),
             Err(_) => {}
         }
     }
@@ -156,7 +156,7 @@ pub async fn forward_notification(link: &BridgeState, body: Bytes) {
                 return tracing::warn!(why = failure.words, "forwarding a message failed");
             }
         };
-        if session.is_over(answer.status) {
+        if session.is_session_expired(answer.status) {
             match renew(link, session.number).await {
                 Ok(()) => continue,
                 Err(failure) => {

@@ -53,7 +53,7 @@ pub async fn forward(link: Arc<BridgeState>, request: RpcRequest, http_request: 
                 return;
             }
             ForwardOutcome::Cut { why, .. }
-                if tries > 1 || !why.may_pass(http_request.repeatable) =>
+                if tries > 1 || !why.may_retry(http_request.repeatable) =>
             {
                 break why;
             }

@@ -30,7 +30,7 @@ pub async fn listen(link: Arc<BridgeState>) {
             Ok(answer) if answer.is_stream() => {
                 pause = forward_events(&link, answer, &mut last).await;
             }
-            Ok(answer) if session.is_over(answer.status) => {
+            Ok(answer) if session.is_session_expired(answer.status) => {
                 last = None;
                 if let Err(failure) = renew(&link, session.number).await {
                     tracing::warn!(why = failure.words, "starting a new session failed");

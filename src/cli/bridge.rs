@@ -9,7 +9,7 @@ use super::console::runtime;
 use gatewren_base::config::LogLevel;
 use gatewren_base::sys::{Secret, read_secret};
 use gatewren_base::telemetry;
-use gatewren_bridge::{Invitation, UpstreamError, UpstreamServer, pair, usual_file};
+use gatewren_bridge::{PairingLink, UpstreamError, UpstreamServer, pair, usual_file};
 use gatewren_gate::http::{AllowedServers, HttpClient, Pin, ServerVerification};
 
 const EXAMPLES: &str = "\
@@ -31,7 +31,7 @@ installed, and nothing is sent to another server. Otherwise it trusts the certif
 pub struct BridgeArgs {
     /// The one-time code of `gatewren pair`, and the server that issued it
     #[arg(long, value_name = "CODE@HOST", conflicts_with_all = ["url", "pin", "token_file"], required_unless_present = "url")]
-    pair: Option<Invitation>,
+    pair: Option<PairingLink>,
 
     /// Where to store the token of --pair [default: ~/.local/state/gatewren-bridge/HOST_PORT.json]
     #[arg(long, value_name = "FILE", requires = "pair")]
@@ -81,12 +81,12 @@ async fn carry(args: &BridgeArgs) -> Result<(), String> {
 
 async fn server(args: &BridgeArgs) -> Result<UpstreamServer, String> {
     let (url, known, token) = match (&args.pair, &args.url) {
-        (Some(invitation), _) => {
+        (Some(link), _) => {
             let file = match &args.file {
                 Some(file) => file.clone(),
-                None => usual_file(invitation)?,
+                None => usual_file(link)?,
             };
-            let paired = pair(invitation, &file).await?;
+            let paired = pair(link, &file).await?;
             (
                 paired.url,
                 ServerVerification::Pin(paired.pin.into()),

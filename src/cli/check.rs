@@ -39,7 +39,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     let written = if args.json {
         writeln!(io::stdout(), "{}", as_json(&found, &settings))
     } else {
-        say(&found, args.resolved.then_some(settings.as_slice()))
+        print_findings(&found, args.resolved.then_some(settings.as_slice()))
     };
     match (written, found.problems.is_empty()) {
         (Err(_), _) => ExitCode::FAILURE,
@@ -64,7 +64,7 @@ fn look(args: &CheckArgs) -> (Findings, Vec<ResolvedSetting>) {
     (found, resolved)
 }
 
-fn say(found: &Findings, resolved: Option<&[ResolvedSetting]>) -> io::Result<()> {
+fn print_findings(found: &Findings, resolved: Option<&[ResolvedSetting]>) -> io::Result<()> {
     for problem in &found.problems {
         writeln!(io::stderr(), "{problem}")?;
     }

@@ -13,7 +13,7 @@ use gatewren_wire::registry::Catalog;
 pub struct DescribeArgs {
     /// `settings` for gatewren.toml and `helper` for helper.toml, as files; `tools` and `resources` for
     /// everything that gatewren can offer on any host
-    what: What,
+    what: DescribeSubcommand,
 
     /// Print JSON; for tools and resources only
     #[arg(long)]
@@ -21,7 +21,7 @@ pub struct DescribeArgs {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum What {
+enum DescribeSubcommand {
     /// The settings of the front.
     Settings,
     /// The policy of the root helper.
@@ -41,15 +41,15 @@ fn text(args: &DescribeArgs) -> Result<String, String> {
     let offered = || tables().map_err(|error| error.to_string());
     let json = |value: serde_json::Value| format!("{value:#}");
     match (args.what, args.json) {
-        (What::Settings, false) => Ok(settings_sample()),
-        (What::Helper, false) => Ok(helper_sample()),
-        (What::Settings | What::Helper, true) => {
+        (DescribeSubcommand::Settings, false) => Ok(settings_sample()),
+        (DescribeSubcommand::Helper, false) => Ok(helper_sample()),
+        (DescribeSubcommand::Settings | DescribeSubcommand::Helper, true) => {
             Err("a settings file is TOML; omit --json".to_owned())
         }
-        (What::Tools, false) => Ok(reference::tools(&offered()?)),
-        (What::Tools, true) => Ok(json(reference::tools_json(&offered()?))),
-        (What::Resources, false) => Ok(reference::resources_text(&offered()?)),
-        (What::Resources, true) => Ok(json(resources_json(&offered()?))),
+        (DescribeSubcommand::Tools, false) => Ok(reference::tools(&offered()?)),
+        (DescribeSubcommand::Tools, true) => Ok(json(reference::tools_json(&offered()?))),
+        (DescribeSubcommand::Resources, false) => Ok(reference::resources_text(&offered()?)),
+        (DescribeSubcommand::Resources, true) => Ok(json(resources_json(&offered()?))),
     }
 }
 

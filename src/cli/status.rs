@@ -103,8 +103,8 @@ fn read_vault(place: &InstanceArgs, settings: &Settings) -> Result<VaultSummary,
         .into_iter()
         .filter(|agent| agent.revoked_ms.is_none())
         .map(|agent| {
-            let comes_in = token_status(&agent, &settings.spaces).refused.is_none();
-            (agent, comes_in)
+            let has_valid_token = token_status(&agent, &settings.spaces).refused.is_none();
+            (agent, has_valid_token)
         });
     let newest = AuditReader::open(&file).and_then(|audit| {
         audit.calls(&CallFilter {
@@ -172,7 +172,10 @@ impl Status {
 
 impl VaultSummary {
     fn active(&self) -> usize {
-        self.agents.iter().filter(|(_, comes_in)| *comes_in).count()
+        self.agents
+            .iter()
+            .filter(|(_, has_valid_token)| *has_valid_token)
+            .count()
     }
 
     /// The agent that used its token last, and when.
@@ -187,7 +190,10 @@ impl VaultSummary {
     /// The agents with tokens that expire soon, and when.
     fn expiring(&self) -> Vec<(&str, u64)> {
         let now = now_ms();
-        let active = self.agents.iter().filter(|(_, comes_in)| *comes_in);
+        let active = self
+            .agents
+            .iter()
+            .filter(|(_, has_valid_token)| *has_valid_token);
         active
             .filter_map(|(agent, _)| Some((agent.name.as_str(), expires_soon(agent, now)?)))
             .collect()

@@ -70,7 +70,7 @@ pub struct JailCommand {
 }
 
 /// A container's namespaces and root directory, held open.
-struct Doors {
+struct ContainerHandles {
     own_mounts: File,
     mounts: File,
     root: File,
@@ -83,7 +83,10 @@ struct Doors {
 /// # Errors
 /// The step that failed, as text. No program has run then.
 pub fn run_in_jail(jail: &Jail, command: &JailCommand) -> io::Result<Option<u8>> {
-    let doors = step("open the container's namespaces", Doors::open(jail))?;
+    let doors = step(
+        "open the container's namespaces",
+        ContainerHandles::open(jail),
+    )?;
     let (needed, further) = step("find the container's files", doors.clone_files(jail))?;
     if needed.is_empty() {
         return Ok(None);
@@ -115,7 +118,7 @@ pub fn run_in_jail(jail: &Jail, command: &JailCommand) -> io::Result<Option<u8>>
     }
 }
 
-impl Doors {
+impl ContainerHandles {
     fn open(jail: &Jail) -> io::Result<Self> {
         let of = |what: &str| File::open(format!("/proc/{}/{what}", jail.init));
         let doors = Self {

@@ -53,7 +53,7 @@ pub fn echo(address: IpAddr, wait: Duration, raw: bool) -> io::Result<Option<Dur
                     return Ok(Some(started_at.elapsed()));
                 }
             }
-            Err(cause) if is_late(&cause) => return Ok(None),
+            Err(cause) if is_timeout(&cause) => return Ok(None),
             Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
             Err(cause) => return Err(cause),
         }
@@ -145,7 +145,7 @@ pub fn ask_name_server(server: SocketAddr, message: &[u8], wait: Duration) -> io
         socket.set_read_timeout(Some(left))?;
         let length = match socket.recv(&mut bytes) {
             Ok(length) => length,
-            Err(cause) if is_late(&cause) => return Err(ErrorKind::TimedOut.into()),
+            Err(cause) if is_timeout(&cause) => return Err(ErrorKind::TimedOut.into()),
             Err(cause) if cause.kind() == ErrorKind::Interrupted => continue,
             Err(cause) => return Err(cause),
         };
@@ -188,14 +188,14 @@ fn read_before(stream: &mut TcpStream, mut buffer: &mut [u8], deadline: Instant)
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(length) => buffer = buffer.get_mut(length..).unwrap_or_default(),
             Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-            Err(cause) if is_late(&cause) => return Err(ErrorKind::TimedOut.into()),
+            Err(cause) if is_timeout(&cause) => return Err(ErrorKind::TimedOut.into()),
             Err(cause) => return Err(cause),
         }
     }
     Ok(())
 }
 
-fn is_late(cause: &io::Error) -> bool {
+fn is_timeout(cause: &io::Error) -> bool {
     matches!(cause.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 

@@ -29,11 +29,11 @@ pub struct PolicyOverrideArgs {
 
     /// Mode of one tool: allow, confirm, confirm-owner, propose, deny, or default
     #[arg(long = "tool", value_name = "TOOL=MODE")]
-    tools: Vec<Said<String>>,
+    tools: Vec<EditedValue<String>>,
 
     /// Mode of a class of tools: allow, confirm, confirm-owner, propose, deny, or default
     #[arg(long = "mode", value_name = "CLASS=MODE")]
-    modes: Vec<Said<Risk>>,
+    modes: Vec<EditedValue<Risk>>,
 
     /// Accept calls only from these addresses, such as 192.168.1.0/24; repeat it for more
     #[arg(long = "network", value_name = "CIDR")]
@@ -50,12 +50,12 @@ pub struct PolicyOverrideArgs {
 
 /// `NAME=MODE`; `None` removes the override.
 #[derive(Debug, Clone)]
-struct Said<T> {
+struct EditedValue<T> {
     to: T,
     mode: Option<Mode>,
 }
 
-impl<T: FromStr<Err: ToString>> FromStr for Said<T> {
+impl<T: FromStr<Err: ToString>> FromStr for EditedValue<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -81,13 +81,13 @@ impl PolicyOverrideArgs {
         replace(&mut overrides.toolsets, &self.toolsets);
         replace(&mut overrides.containers, &self.containers);
         replace(&mut overrides.networks, &self.networks);
-        for Said { to, mode } in &self.tools {
+        for EditedValue { to, mode } in &self.tools {
             match mode {
                 Some(mode) => drop(overrides.tools.insert(to.clone(), *mode)),
                 None => drop(overrides.tools.remove(to)),
             }
         }
-        for Said { to, mode } in &self.modes {
+        for EditedValue { to, mode } in &self.modes {
             match mode {
                 Some(mode) => drop(overrides.modes.insert(*to, *mode)),
                 None => drop(overrides.modes.remove(to)),
@@ -118,10 +118,10 @@ impl PolicyOverrideArgs {
         let tools: BTreeSet<&str> = known.iter().map(|tool| tool.name.as_str()).collect();
         let named = self.tools.iter().filter(|said| said.mode.is_some());
         for tool in named {
-            there_is("tool", &tool.to, &tools)?;
+            check_known("tool", &tool.to, &tools)?;
         }
         for toolset in self.toolsets.iter().filter(|name| *name != ALL_TOOLSETS) {
-            there_is("toolset", toolset, &toolsets)?;
+            check_known("toolset", toolset, &toolsets)?;
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ fn replace<T: Clone>(list: &mut Option<Vec<T>>, asked: &[T]) {
 }
 
 /// Rejects unknown names: such an override has no effect, and the owner would rely on it.
-fn there_is(kind: &str, name: &str, known: &BTreeSet<&str>) -> Result<(), String> {
+fn check_known(kind: &str, name: &str, known: &BTreeSet<&str>) -> Result<(), String> {
     if known.is_empty() || known.contains(name) {
         return Ok(());
     }

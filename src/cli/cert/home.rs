@@ -20,7 +20,7 @@ pub struct CertContext {
 impl CertContext {
     /// Returns the gatewren that the settings describe.
     pub fn of(place: &InstanceArgs, json: bool) -> Result<Self, String> {
-        let settings = place.settings_there()?;
+        let settings = place.settings_in_directory()?;
         Ok(Self {
             source: certificate(&settings).map_err(|e| e.to_string())?,
             settings,

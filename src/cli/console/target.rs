@@ -106,7 +106,7 @@ impl InstanceArgs {
     }
 
     /// The same, with the state directory that was named.
-    pub fn settings_there(&self) -> Result<Settings, String> {
+    pub fn settings_in_directory(&self) -> Result<Settings, String> {
         let mut settings = self.settings()?;
         if let Some(directory) = &self.dir {
             settings.state_dir = std::path::absolute(directory)

@@ -14,7 +14,7 @@ use gatewren_store::vault::Vault;
 ///
 /// # Errors
 /// If it cannot sign, but clients may trust it.
-pub fn is_in_the_way(settings: &Settings) -> Result<bool, String> {
+pub fn must_be_replaced(settings: &Settings) -> Result<bool, String> {
     let source = certificate(settings).map_err(|e| e.to_string())?;
     let Some(ca) = source.ca().filter(|_| settings.state_dir.exists()) else {
         return Ok(false);

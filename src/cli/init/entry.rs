@@ -102,7 +102,7 @@ async fn set_up(args: &InitArgs) -> Result<Done, String> {
     let answers = answers(args, &settings, door.port)?;
     let mut done = Done::default();
     let wanted = planned_settings(args, &settings, &answers);
-    let makes_way = authority::is_in_the_way(&wanted)?;
+    let makes_way = authority::must_be_replaced(&wanted)?;
     let fragment = InitFragment::next_to(&args.place.file_of_settings());
     let mut wanted_settings = answers.wanted_settings();
     if let (Some(listen), false) = (answers.listen, managed) {
@@ -226,7 +226,7 @@ async fn agent(args: &InitArgs, answers: &InitAnswers, done: &mut Done) -> Resul
     let agents = vault.agents().list().map_err(|e| e.to_string())?;
     let mut kept = agents
         .into_iter()
-        .filter(Agent::comes_in)
+        .filter(Agent::has_valid_token)
         .collect::<Vec<_>>();
     if let Some((name, policy)) = &answers.agent {
         if let Some(there) = kept.iter().find(|agent| agent.name == *name) {

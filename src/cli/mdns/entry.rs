@@ -17,7 +17,7 @@ use gatewren_server::app::certificate;
 #[derive(Debug, clap::Args)]
 pub struct MdnsArgs {
     #[command(subcommand)]
-    what: What,
+    what: MdnsSubcommand,
 
     #[command(flatten)]
     place: InstanceArgs,
@@ -32,7 +32,7 @@ pub struct MdnsArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
-enum What {
+enum MdnsSubcommand {
     /// Announce it as _https._tcp and _mcp._tcp, in /etc/avahi/services/gatewren.service
     ///
     /// Every machine on the network can then see the server, its port, its revisions of MCP, and the pin of its
@@ -52,16 +52,16 @@ pub fn run(args: &MdnsArgs) -> ExitCode {
 fn act(args: &MdnsArgs) -> Result<String, String> {
     let file = ServiceFile::in_folder(&args.services);
     match args.what {
-        What::Enable => {
+        MdnsSubcommand::Enable => {
             let server = read_server(&args.place)?;
             let changed = file.write(&server.service.text())?;
             Ok(report(args, &file, changed, Some(&server)))
         }
-        What::Disable => {
+        MdnsSubcommand::Disable => {
             let changed = file.remove()?;
             Ok(report(args, &file, changed, None))
         }
-        What::Show => {
+        MdnsSubcommand::Show => {
             let Some(text) = file.read()? else {
                 return Ok(report(args, &file, false, None));
             };
@@ -80,7 +80,7 @@ struct AnnouncedServer {
 }
 
 fn read_server(place: &InstanceArgs) -> Result<AnnouncedServer, String> {
-    let settings = place.settings_there()?;
+    let settings = place.settings_in_directory()?;
     let source = certificate(&settings).map_err(|e| e.to_string())?;
     let directory = &settings.state_dir;
     let read = as_owner_of(directory, || {
@@ -120,7 +120,7 @@ fn report(
                 "only_this_box": is_local,
             })
         });
-        let stale = args.what == What::Show && changed;
+        let stale = args.what == MdnsSubcommand::Show && changed;
         return json!({
             "enabled": server.is_some(), "changed": changed && !stale, "stale": stale, "file": path,
             "service": service, "avahi": { "installed": avahi.installed, "running": avahi.running },
@@ -130,12 +130,12 @@ fn report(
     let path = path.display();
     let Some(AnnouncedServer { service, is_local }) = server else {
         return match (args.what, changed) {
-            (What::Disable, true) => format!("no longer announced: {path} was removed"),
+            (MdnsSubcommand::Disable, true) => format!("no longer announced: {path} was removed"),
             _ => format!("not announced: {path} does not exist"),
         };
     };
     let mut lines = vec![match (args.what, changed) {
-        (What::Show, true) => {
+        (MdnsSubcommand::Show, true) => {
             format!("{path} is out of date; run: gatewren mdns enable")
         }
         (_, true) => format!("{path} was written"),

@@ -501,7 +501,7 @@ mod tests {
             ..agent.clone()
         };
         assert!(vault.agents().replace(&agent, &after).await.unwrap());
-        for (address, comes_in) in [
+        for (address, has_valid_token) in [
             (from("10.1.2.3"), true),
             (from("::ffff:10.1.2.3"), true),
             (from("fd00::1"), true),
@@ -510,8 +510,8 @@ mod tests {
             (from("::1"), false),
         ] {
             let known = agents.identify(secret.expose(), address);
-            assert_eq!(known.is_ok(), comes_in, "{address:?}");
-            assert!(comes_in || known.unwrap_err() == AuthError::Elsewhere);
+            assert_eq!(known.is_ok(), has_valid_token, "{address:?}");
+            assert!(has_valid_token || known.unwrap_err() == AuthError::Elsewhere);
         }
         agents.wait_for_rejection(&who).await;
     }

@@ -76,7 +76,7 @@ impl GrantBook {
                 _ => grant.target.is_none() || grant.target.as_deref() == call.target,
             };
             let is_its_own = grant.agent == agent && grant.tool == call.tool;
-            is_its_own && about && grant.holds_at(now) && call.is_within(&grant.bound)
+            is_its_own && about && grant.is_active_at(now) && call.is_within(&grant.bound)
         })
     }
 

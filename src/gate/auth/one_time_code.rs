@@ -35,7 +35,7 @@ pub async fn make_code(vault: &Vault) -> Result<Secret, VaultError> {
     let until = now_ms().saturating_add(GOOD_MS);
     vault
         .owner()
-        .keep_code(SetupCode::hash(code.expose()), until)
+        .store_code(SetupCode::hash(code.expose()), until)
         .await?;
     Ok(code)
 }

@@ -171,7 +171,7 @@ impl HashingPermit<'_> {
     ) -> Result<bool, PasswordQueueFull> {
         let look = move || {
             let is_set = stored.is_some();
-            is_the_one(&password, &stored.unwrap_or_else(unmatchable_password)) && is_set
+            matches_password(&password, &stored.unwrap_or_else(unmatchable_password)) && is_set
         };
         self.work(look).await
     }
@@ -192,7 +192,7 @@ impl HashingPermit<'_> {
     }
 }
 
-fn is_the_one(password: &Secret, stored: &StoredPassword) -> bool {
+fn matches_password(password: &Secret, stored: &StoredPassword) -> bool {
     if password.expose().len() > MAX_BYTES {
         return false;
     }

@@ -38,14 +38,14 @@ pub enum ConsentVisitor {
         login: LoginKey,
     },
     /// A visitor who is not signed in, from our own page.
-    Stranger,
+    Anonymous,
     /// A visitor from another site: browsers then do not send the cookie.
     Sent,
 }
 
 impl Guard {
     /// Identifies the visitor of an owner's page. Any visitor except the owner is charged to the address.
-    pub async fn looks_in(
+    pub async fn identify_visitor(
         &self,
         head: &Parts,
         peer: SocketAddr,
@@ -66,7 +66,7 @@ impl Guard {
             return Ok(ConsentVisitor::Sent);
         }
         let (Some(callers), Some(cookie)) = (self.callers(), cookie(&head.headers)?) else {
-            return Ok(ConsentVisitor::Stranger);
+            return Ok(ConsentVisitor::Anonymous);
         };
         let found = callers.logins.find(cookie).map_err(not_signed_in)?;
         Ok(match found {
@@ -74,7 +74,7 @@ impl Guard {
                 proof: proof(cookie),
                 login,
             },
-            _ => ConsentVisitor::Stranger,
+            _ => ConsentVisitor::Anonymous,
         })
     }
 

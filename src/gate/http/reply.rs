@@ -55,7 +55,7 @@ pub fn events<F>(make: impl FnOnce(EventSender) -> F) -> Response<ResponseBody>
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let mut response = Response::new(ResponseBody::Events(Box::new(EventStream::from_maker(
+    let mut response = Response::new(ResponseBody::Events(Box::new(EventStream::from_producer(
         make,
     ))));
     let headers = response.headers_mut();

@@ -35,7 +35,7 @@ pub struct StreamClosed;
 
 impl EventStream {
     /// Creates a stream that runs this producer while the client reads.
-    pub fn from_maker<F>(make: impl FnOnce(EventSender) -> F) -> Self
+    pub fn from_producer<F>(make: impl FnOnce(EventSender) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -134,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_maker_queued_last_still_arrives() {
-        let mut events = EventStream::from_maker(|sender| async move {
+        let mut events = EventStream::from_producer(|sender| async move {
             sender.prime("1", Duration::from_secs(1)).await.unwrap();
             sender.message(Some("2"), b"{}").await.unwrap();
         });
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn s6_a_quiet_stream_carries_a_comment_every_15_seconds() {
-        let mut events = EventStream::from_maker(|_sender| std::future::pending());
+        let mut events = EventStream::from_producer(|_sender| std::future::pending());
         let mut began = Instant::now();
         for _ in 0..2 {
             assert_eq!(next(&mut events).await.unwrap(), ": keep-alive\n\n");

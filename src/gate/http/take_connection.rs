@@ -39,7 +39,7 @@ struct TakeoverState {
 enum BodyProgress {
     /// The client does not support chunks (RFC 9112, 7.1), or only hyper knows where the request's body ends.
     #[default]
-    Barred,
+    Impossible,
     /// The request's body is not fully read yet.
     Unread,
     Free,
@@ -64,7 +64,7 @@ impl ConnectionTakeover {
             && request.method() != Method::HEAD
             && !headers.contains_key(TRANSFER_ENCODING);
         let way = match (fits, request.body().is_end_stream()) {
-            (false, _) => BodyProgress::Barred,
+            (false, _) => BodyProgress::Impossible,
             (true, false) => BodyProgress::Unread,
             (true, true) => BodyProgress::Free,
         };

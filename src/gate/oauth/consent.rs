@@ -211,7 +211,7 @@ impl ConsentContext<'_> {
         };
         let agents = self.vault.agents().list();
         let mut agents = agents.map_err(|cause| log_failure(&cause))?.into_iter();
-        Ok(agents.find(|agent| agent.id == *id && agent.comes_in()))
+        Ok(agents.find(|agent| agent.id == *id && agent.has_valid_token()))
     }
 
     fn failed(&self, asked: &AuthorizationRequest) -> Response<ResponseBody> {

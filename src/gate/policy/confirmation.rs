@@ -126,7 +126,7 @@ impl<K> Confirmations<K> {
     }
 
     /// Closes a question without an answer.
-    pub fn give_up(&self, id: &str) -> Option<K> {
+    pub fn discard(&self, id: &str) -> Option<K> {
         lock(&self.0).remove(id).map(|open| open.kept)
     }
 }
@@ -245,7 +245,7 @@ mod tests {
             "what was said badly is said"
         );
         assert_eq!(
-            open.give_up(&open.open(call_to_confirm(), 4).unwrap()),
+            open.discard(&open.open(call_to_confirm(), 4).unwrap()),
             Some(4)
         );
     }
@@ -262,7 +262,7 @@ mod tests {
             ..call_to_confirm()
         };
         assert!(open.open(other, 0).is_ok());
-        open.give_up(&ids[0]);
+        open.discard(&ids[0]);
         assert!(open.open(call_to_confirm(), 0).is_ok());
     }
 }

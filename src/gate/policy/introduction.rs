@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::rules::{class, lists_briefly};
+use super::rules::{class, has_short_list};
 use crate::auth::Principal;
 use gatewren_base::config::{Mode, Preset, Risk};
 
@@ -44,7 +44,7 @@ pub fn introduce(who: &Principal, name: Option<&str>) -> String {
             let _ = write!(text, " Tools of the class {classes} {words}.");
         }
     }
-    if lists_briefly(policy) {
+    if has_short_list(policy) {
         text += " The list contains only the most important tools. You can also call others that descriptions name, if the \
              policy allows them, and the owner can have more toolsets listed.";
     }

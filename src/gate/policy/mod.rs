@@ -12,7 +12,7 @@ pub use confirmation::{CallToConfirm, Confirmation, Confirmations, PATIENCE};
 pub use disclosure::{ShownArgument, shown_arguments};
 pub use introduction::introduce;
 pub use question::{ConfirmationQuestion, question};
-pub use rules::{ALL_TOOLSETS, PolicySubject, class, lets_propose, lists_briefly, mode, shows};
+pub use rules::{ALL_TOOLSETS, PolicySubject, class, has_short_list, lets_propose, mode, shows};
 pub use verdict::{
     Verdict, confirms, is_proposed, judge, judge_approved, judge_on_host, judge_target_check,
     lists, proposes, sees,

@@ -21,7 +21,7 @@ const TABLE: [(Preset, [Mode; 7]); 4] = [
 const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
 
 /// The tools for an agent's own proposals, for policies with proposals.
-const ASKING_AFTER: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
+const ASKING_ABOUT_CHANGES: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
 
 /// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
 /// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
@@ -73,8 +73,8 @@ impl PolicySubject<'_> {
         SUGGESTING.contains(&self.name)
     }
 
-    fn asks_after(&self) -> bool {
-        ASKING_AFTER.contains(&self.name)
+    fn asks_about_changes(&self) -> bool {
+        ASKING_ABOUT_CHANGES.contains(&self.name)
     }
 }
 
@@ -92,13 +92,13 @@ pub fn shows<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> bool {
             suggests || toolsets.is_some_and(|named| names(named, tool.toolset))
         }
         _ if suggests => false,
-        _ if tool.asks_after() => proposes_any(policy),
+        _ if tool.asks_about_changes() => proposes_any(policy),
         _ => true,
     }
 }
 
 /// Returns whether a policy has a short list of tools, with only the essential and the explicitly named ones.
-pub fn lists_briefly(policy: &Policy) -> bool {
+pub fn has_short_list(policy: &Policy) -> bool {
     policy.preset == Preset::Operate && policy.overrides.toolsets.is_none()
 }
 
@@ -106,13 +106,13 @@ pub fn lists_briefly(policy: &Policy) -> bool {
 pub fn lists<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> bool {
     let tool = tool.into();
     let named = policy.overrides.tools.contains_key(tool.name);
-    !lists_briefly(policy) || named || ESSENTIAL.contains(&tool.name)
+    !has_short_list(policy) || named || ESSENTIAL.contains(&tool.name)
 }
 
 /// Returns whether a policy allows calls of a tool to be proposed.
 pub fn lets_propose<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> bool {
     let tool = tool.into();
-    let about_itself = tool.suggests() || tool.asks_after();
+    let about_itself = tool.suggests() || tool.asks_about_changes();
     tool.risk != Risk::Read && !about_itself && mode(policy, tool) != Deny
 }
 
@@ -142,7 +142,7 @@ pub fn mode<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> Mode {
     if toolsets.is_some_and(|named| !names(named, tool.toolset)) {
         return Deny;
     }
-    if tool.asks_after() {
+    if tool.asks_about_changes() {
         return Allow;
     }
     class(policy, tool.risk)

@@ -85,7 +85,7 @@ pub async fn check(
             return Ok(checked);
         }
     };
-    match read_through(context, &checked.path, &backup).await {
+    match compare_contents(context, &checked.path, &backup).await {
         Ok(entries) => checked.entries = entries,
         Err(StepError::Refused(problem)) => checked.problem = Some(problem.to_string()),
         Err(error) => return Err(error),
@@ -95,7 +95,7 @@ pub async fn check(
 }
 
 /// Compares every byte with the manifest and counts the entries.
-async fn read_through(
+async fn compare_contents(
     context: &mut OperationContext<'_>,
     path: &Path,
     backup: &Backup,

@@ -264,7 +264,7 @@ async fn restore_directory(
         let parent = allowed.find(&parent.to_string_lossy())?;
         parent.check_ancestors()?;
         let to = parent.path.join(name);
-        if allowed.keeps_out(&to, &parent.facts) {
+        if allowed.excludes(&to, &parent.facts) {
             return Err(OperationRefusal::bad_command(
                 "a restore into this directory is not allowed",
             ));

@@ -7,11 +7,11 @@ use std::fmt;
 const LINE_BYTES: usize = 512 * 1024;
 
 /// Decides whether a line passes.
-type Shows = dyn Fn(&[u8]) -> bool + Send;
+type LinePredicate = dyn Fn(&[u8]) -> bool + Send;
 
 /// Passes the complete lines that the predicate accepts. A last line without a line feed is dropped.
 pub struct LineFilter {
-    shows: Box<Shows>,
+    shows: Box<LinePredicate>,
     unfinished: Vec<u8>,
     /// Whether the unfinished line is too long and will be dropped.
     too_long: bool,

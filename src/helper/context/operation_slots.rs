@@ -111,7 +111,7 @@ impl OperationSlots {
         let number = {
             let mut book = lock(&self.0);
             // Operations of one requester and class start in their order of arrival.
-            if book.has_room(&request) && !book.is_behind(&request) {
+            if book.has_room(&request) && !book.is_queued_already(&request) {
                 book.count(&request);
                 return Ok(self.take_slot(request));
             }
@@ -195,7 +195,7 @@ impl SlotTable {
     }
 
     /// Returns whether an operation of the same requester and class waits already.
-    fn is_behind(&self, request: &SlotRequest) -> bool {
+    fn is_queued_already(&self, request: &SlotRequest) -> bool {
         self.waiting
             .iter()
             .any(|waiting| waiting.request == *request)

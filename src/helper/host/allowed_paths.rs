@@ -90,14 +90,14 @@ impl AllowedDirectories {
         let root = File::open(root).map_err(|e| path_refusal(root, &e))?;
         let file = place_beneath(&root, rest, false).map_err(|e| path_refusal(path, &e))?;
         let place = AllowedPath::of(file).map_err(|e| path_refusal(path, &e))?;
-        if self.keeps_out(&place.path, &place.facts) {
+        if self.excludes(&place.path, &place.facts) {
             return Err(exclusion_refusal(path));
         }
         Ok(place)
     }
 
     /// Returns whether a path is out of reach for everybody.
-    pub fn keeps_out(&self, path: &Path, facts: &Metadata) -> bool {
+    pub fn excludes(&self, path: &Path, facts: &Metadata) -> bool {
         self.kept_out.iter().any(|kept| path.starts_with(kept)) || self.front == Some(facts.uid())
     }
 

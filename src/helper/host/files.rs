@@ -177,7 +177,7 @@ fn old_version(
         let message = format!("{shown} is a symbolic link; name its target instead");
         return Err(OperationRefusal::failed(message));
     }
-    if !facts.is_file() || allowed.keeps_out(&at, &facts) {
+    if !facts.is_file() || allowed.excludes(&at, &facts) {
         let message = format!("{shown} is not a file that may be replaced");
         return Err(OperationRefusal::failed(message));
     }

@@ -97,7 +97,7 @@ impl Walk<'_> {
                 continue;
             };
             let path = place.path.join(entry.file_name());
-            if self.allowed.keeps_out(&path, &facts) {
+            if self.allowed.excludes(&path, &facts) {
                 continue;
             }
             if facts.is_dir() {

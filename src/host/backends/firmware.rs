@@ -139,7 +139,7 @@ impl Firmware {
     }
 
     /// Whether fwupd is installed and can start: it cannot in a container.
-    pub fn is_here() -> bool {
+    pub fn is_available() -> bool {
         let tree = HostTree::of_this_machine();
         tree.has("usr/bin/fwupdmgr") && !tree.has("run/systemd/container")
     }

@@ -96,7 +96,7 @@ fn time(host: &HostFacts) -> Value {
 }
 
 fn network(host: &HostFacts) -> Value {
-    let lasting = host.interfaces.iter().filter(|one| one.is_lasting());
+    let lasting = host.interfaces.iter().filter(|one| one.is_permanent());
     let defaults = host.routes.iter().filter(|route| route.is_default());
     json!({
         "interfaces": by_name(lasting.map(interface)),
@@ -133,7 +133,7 @@ fn listeners(all: &[HostListener]) -> Value {
     let mut ports: BTreeMap<(Transport, u16), Vec<&HostListener>> = BTreeMap::new();
     for one in all
         .iter()
-        .filter(|one| one.is_lasting && one.container.is_none())
+        .filter(|one| one.is_permanent && one.container.is_none())
     {
         ports.entry((one.protocol, one.port)).or_default().push(one);
     }
@@ -384,7 +384,7 @@ mod tests {
             unit: unit.map(str::to_owned),
             container: None,
             program: None,
-            is_lasting: true,
+            is_permanent: true,
         };
         let mut all = vec![
             port(22, "0.0.0.0", Some("ssh.service")),
@@ -394,7 +394,7 @@ mod tests {
             port(40_000, "0.0.0.0", None),
         ];
         all[3].container = Some("db".to_owned());
-        all[4].is_lasting = false;
+        all[4].is_permanent = false;
         let expected = json!({
             "tcp:22": { "addresses": ["0.0.0.0", "::"], "unit": "ssh.service" },
             "tcp:53": { "addresses": ["10.0.3.1"] },

@@ -95,7 +95,7 @@ fn add_channels(
 ) -> Result<(), CatalogError> {
     let asked = notification_sender.clone();
     let set = toolsets::notify(Arc::new(notification_sender));
-    catalog.add(set.while_there(Arc::new(move || rows.have(asked.is_open_to_agents()))))
+    catalog.add(set.available_while(Arc::new(move || rows.have(asked.is_open_to_agents()))))
 }
 
 /// Adds the tools for those settings of the host that exist here.
@@ -191,13 +191,13 @@ fn add_host(catalog: &mut Catalog, on: Backends, rows: ToolSelection) -> Result<
         catalog.add(toolsets::power(Arc::new(on.power)))?;
     }
     add_settings(catalog, Arc::new(on.settings), rows)?;
-    if rows.have(Journal::is_here()) {
+    if rows.have(Journal::is_available()) {
         catalog.add(toolsets::logs(journal))?;
     }
     if rows.have(Updates::are_here()) {
         catalog.add(toolsets::updates(Arc::new(on.updates)))?;
     }
-    if rows.have(Firmware::is_here()) {
+    if rows.have(Firmware::is_available()) {
         catalog.add(toolsets::firmware(Arc::new(on.firmware)))?;
     }
     if rows.have(Backups::are_here()) {

@@ -84,7 +84,7 @@ impl GuardedOAuth {
         let site = IssuerOrigin::new(own_origin(&head)?);
         let query = head.uri.query().unwrap_or_default();
         let decides = head.method == Method::POST;
-        let visitor = self.guard.looks_in(&head, peer).await?;
+        let visitor = self.guard.identify_visitor(&head, peer).await?;
         if let ConsentVisitor::Owner { .. } = visitor {
             body.presence().identify();
         }
@@ -101,8 +101,8 @@ impl GuardedOAuth {
                 Ok(self.oauth.decide(&site, owner, &body, peer.ip()).await)
             }
             ConsentVisitor::Sent if !decides => Ok(step_inside(head.uri.path(), query)),
-            ConsentVisitor::Stranger if !decides => Ok(sign_in(head.uri.path(), query)),
-            ConsentVisitor::Sent | ConsentVisitor::Stranger => Err(Refusal::new(
+            ConsentVisitor::Anonymous if !decides => Ok(sign_in(head.uri.path(), query)),
+            ConsentVisitor::Sent | ConsentVisitor::Anonymous => Err(Refusal::new(
                 StatusCode::FORBIDDEN,
                 "owner_required",
                 "only the owner can decide this, signed in on this server's own page; start again from the client",

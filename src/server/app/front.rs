@@ -19,7 +19,7 @@ use gatewren_gate::http::{ResponseBody, Upload, empty, json as json_response, te
 
 /// What answers at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Surface {
+enum RouteTarget {
     Mcp,
     Stream,
     Message,
@@ -35,33 +35,33 @@ enum Surface {
 }
 
 /// A path: its name, its access rule, what answers there, and the allowed methods.
-type Row = (&'static str, RequiredCredentials, Surface, &'static str);
+type Row = (&'static str, RequiredCredentials, RouteTarget, &'static str);
 
 /// Every path that answers. All others get a plain 404 in JSON: clients that have a token look for OAuth metadata
 /// under `/.well-known`, and anything but a 404 there misleads them. So the paths of OAuth contain `connect`.
 #[rustfmt::skip]
 const PATHS: &[Row] = &[
-    ("/mcp",             RequiredCredentials::Agent, Surface::Mcp,       "POST, GET, DELETE, OPTIONS"),
-    ("/sse",             RequiredCredentials::Agent, Surface::Stream,    "GET, OPTIONS"),
-    ("/message",         RequiredCredentials::Agent, Surface::Message,   "POST, OPTIONS"),
-    ("/metrics",         RequiredCredentials::Metrics, Surface::Metrics, "GET, OPTIONS"),
-    ("/login",           RequiredCredentials::Open,  Surface::Login,     "POST, OPTIONS"),
-    ("/logout",          RequiredCredentials::Open,  Surface::Logout,    "POST, OPTIONS"),
-    ("/pair",            RequiredCredentials::Open,  Surface::Pair,      "POST, OPTIONS"),
-    ("/health",          RequiredCredentials::Open,  Surface::Health,    "GET, HEAD, OPTIONS"),
-    ("/.well-known/mcp", RequiredCredentials::Open,  Surface::Discovery, "GET, HEAD, OPTIONS"),
-    ("/connect/mcp",       RequiredCredentials::Connect, Surface::Mcp,                    "POST, GET, DELETE, OPTIONS"),
-    ("/connect/authorize", RequiredCredentials::Consent, Surface::OAuth(OAuthEndpoint::Authorize), "GET, POST, OPTIONS"),
-    ("/connect/token",     RequiredCredentials::Open,    Surface::OAuth(OAuthEndpoint::Token),     "POST, OPTIONS"),
-    ("/connect/register",  RequiredCredentials::Open,    Surface::OAuth(OAuthEndpoint::Register),  "POST, OPTIONS"),
-    ("/connect/revoke",    RequiredCredentials::Open,    Surface::OAuth(OAuthEndpoint::Revoke),    "POST, OPTIONS"),
-    ("/.well-known/oauth-protected-resource/connect/mcp", RequiredCredentials::Open, Surface::OAuth(OAuthEndpoint::Resource), "GET, HEAD, OPTIONS"),
+    ("/mcp",             RequiredCredentials::Agent, RouteTarget::Mcp,       "POST, GET, DELETE, OPTIONS"),
+    ("/sse",             RequiredCredentials::Agent, RouteTarget::Stream,    "GET, OPTIONS"),
+    ("/message",         RequiredCredentials::Agent, RouteTarget::Message,   "POST, OPTIONS"),
+    ("/metrics",         RequiredCredentials::Metrics, RouteTarget::Metrics, "GET, OPTIONS"),
+    ("/login",           RequiredCredentials::Open,  RouteTarget::Login,     "POST, OPTIONS"),
+    ("/logout",          RequiredCredentials::Open,  RouteTarget::Logout,    "POST, OPTIONS"),
+    ("/pair",            RequiredCredentials::Open,  RouteTarget::Pair,      "POST, OPTIONS"),
+    ("/health",          RequiredCredentials::Open,  RouteTarget::Health,    "GET, HEAD, OPTIONS"),
+    ("/.well-known/mcp", RequiredCredentials::Open,  RouteTarget::Discovery, "GET, HEAD, OPTIONS"),
+    ("/connect/mcp",       RequiredCredentials::Connect, RouteTarget::Mcp,                    "POST, GET, DELETE, OPTIONS"),
+    ("/connect/authorize", RequiredCredentials::Consent, RouteTarget::OAuth(OAuthEndpoint::Authorize), "GET, POST, OPTIONS"),
+    ("/connect/token",     RequiredCredentials::Open,    RouteTarget::OAuth(OAuthEndpoint::Token),     "POST, OPTIONS"),
+    ("/connect/register",  RequiredCredentials::Open,    RouteTarget::OAuth(OAuthEndpoint::Register),  "POST, OPTIONS"),
+    ("/connect/revoke",    RequiredCredentials::Open,    RouteTarget::OAuth(OAuthEndpoint::Revoke),    "POST, OPTIONS"),
+    ("/.well-known/oauth-protected-resource/connect/mcp", RequiredCredentials::Open, RouteTarget::OAuth(OAuthEndpoint::Resource), "GET, HEAD, OPTIONS"),
     // The path of RFC 8414, and those where clients that know OpenID look.
-    ("/.well-known/oauth-authorization-server/connect",   RequiredCredentials::Open, Surface::OAuth(OAuthEndpoint::Server),   "GET, HEAD, OPTIONS"),
-    ("/.well-known/openid-configuration/connect",         RequiredCredentials::Open, Surface::OAuth(OAuthEndpoint::Server),   "GET, HEAD, OPTIONS"),
-    ("/connect/.well-known/openid-configuration",         RequiredCredentials::Open, Surface::OAuth(OAuthEndpoint::Server),   "GET, HEAD, OPTIONS"),
-    ("/",                RequiredCredentials::Open,  Surface::Home,      "GET, HEAD"),
-    ("/owner",           RequiredCredentials::Owner, Surface::Owner,     "GET, HEAD, POST"),
+    ("/.well-known/oauth-authorization-server/connect",   RequiredCredentials::Open, RouteTarget::OAuth(OAuthEndpoint::Server),   "GET, HEAD, OPTIONS"),
+    ("/.well-known/openid-configuration/connect",         RequiredCredentials::Open, RouteTarget::OAuth(OAuthEndpoint::Server),   "GET, HEAD, OPTIONS"),
+    ("/connect/.well-known/openid-configuration",         RequiredCredentials::Open, RouteTarget::OAuth(OAuthEndpoint::Server),   "GET, HEAD, OPTIONS"),
+    ("/",                RequiredCredentials::Open,  RouteTarget::Home,      "GET, HEAD"),
+    ("/owner",           RequiredCredentials::Owner, RouteTarget::Owner,     "GET, HEAD, POST"),
 ];
 
 /// The prefix of the owner's pages.
@@ -116,22 +116,22 @@ impl Front {
         peer: SocketAddr,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let found = self.find(&request);
-        let (required, surface, methods) =
+        let (required, target, methods) =
             found.map_err(|refusal| self.guard.charge(peer, refusal))?;
         if request.method() == Method::OPTIONS {
             self.guard.charge_stranger(peer)?;
             return Ok(options(&request, methods));
         }
         match required {
-            RequiredCredentials::Open | RequiredCredentials::Consent => match surface {
+            RequiredCredentials::Open | RequiredCredentials::Consent => match target {
                 // Boxed: rare requests do not make the future of the others larger.
-                Surface::Login => Box::pin(self.guard.login(request, peer)).await,
-                Surface::Logout => Box::pin(self.guard.logout(request, peer)).await,
-                Surface::Pair => Box::pin(self.serve_pairing(request, peer)).await,
-                Surface::OAuth(part) => Box::pin(self.serve_connect(part, request, peer)).await,
+                RouteTarget::Login => Box::pin(self.guard.login(request, peer)).await,
+                RouteTarget::Logout => Box::pin(self.guard.logout(request, peer)).await,
+                RouteTarget::Pair => Box::pin(self.serve_pairing(request, peer)).await,
+                RouteTarget::OAuth(part) => Box::pin(self.serve_connect(part, request, peer)).await,
                 _ => {
                     self.guard.charge_stranger(peer)?;
-                    open(surface, &request)
+                    open(target, &request)
                 }
             },
             // Boxed: pages are rare too.
@@ -140,7 +140,7 @@ impl Front {
             RequiredCredentials::Metrics => Box::pin(self.serve_metrics(request, peer)).await,
             RequiredCredentials::Agent | RequiredCredentials::Connect => {
                 let admitted = self.guard.admit(required, request, peer).await?;
-                let answered = self.admitted(surface, &admitted);
+                let answered = self.admitted(target, &admitted);
                 Ok(answered.response().await)
             }
         }
@@ -178,10 +178,10 @@ impl Front {
         }
     }
 
-    fn admitted(&self, surface: Surface, admitted: &Admitted) -> RequestAnswer {
-        match surface {
-            Surface::Stream => self.http_sse.stream(admitted).into(),
-            Surface::Message => self.http_sse.message(admitted).into(),
+    fn admitted(&self, target: RouteTarget, admitted: &Admitted) -> RequestAnswer {
+        match target {
+            RouteTarget::Stream => self.http_sse.stream(admitted).into(),
+            RouteTarget::Message => self.http_sse.message(admitted).into(),
             _ => self.endpoint.answer(admitted),
         }
     }
@@ -190,7 +190,7 @@ impl Front {
     fn find(
         &self,
         request: &Request<Upload>,
-    ) -> Result<(RequiredCredentials, Surface, &'static str), Refusal> {
+    ) -> Result<(RequiredCredentials, RouteTarget, &'static str), Refusal> {
         let path = request.uri().path();
         let path = if path.starts_with(OWNERS) {
             "/owner"
@@ -198,34 +198,34 @@ impl Front {
             path
         };
         let known = PATHS.iter().find(|(known, ..)| *known == path);
-        let known = known.filter(|(_, required, surface, _)| self.offers(*required, *surface));
-        let Some((_, required, surface, methods)) = known else {
+        let known = known.filter(|(_, required, target, _)| self.offers(*required, *target));
+        let Some((_, required, target, methods)) = known else {
             return Err(nothing());
         };
         let method = request.method().as_str();
-        if *surface == Surface::Home && !methods.contains(method) {
+        if *target == RouteTarget::Home && !methods.contains(method) {
             // Clients of old revisions try other methods here; they get the same 404 as before this page existed.
             return Err(nothing());
         }
         if methods.split(", ").any(|known| known == method) {
-            Ok((*required, *surface, *methods))
+            Ok((*required, *target, *methods))
         } else {
             Err(Refusal::not_allowed(methods))
         }
     }
 
     /// Whether a path is enabled here.
-    fn offers(&self, required: RequiredCredentials, surface: Surface) -> bool {
-        if required == RequiredCredentials::Connect || matches!(surface, Surface::OAuth(_)) {
+    fn offers(&self, required: RequiredCredentials, target: RouteTarget) -> bool {
+        if required == RequiredCredentials::Connect || matches!(target, RouteTarget::OAuth(_)) {
             return self.connect.as_ref().is_some_and(GuardedOAuth::is_on);
         }
-        match surface {
-            Surface::Stream | Surface::Message => {
+        match target {
+            RouteTarget::Stream | RouteTarget::Message => {
                 self.live.read(|settings| settings.access.http_sse)
             }
-            Surface::Login | Surface::Logout => self.guard.has_logins(),
-            Surface::Pair => self.pairing.is_some(),
-            Surface::Home | Surface::Owner => self.site.is_some(),
+            RouteTarget::Login | RouteTarget::Logout => self.guard.has_logins(),
+            RouteTarget::Pair => self.pairing.is_some(),
+            RouteTarget::Home | RouteTarget::Owner => self.site.is_some(),
             _ => true,
         }
     }
@@ -286,10 +286,10 @@ fn options(request: &Request<Upload>, methods: &'static str) -> Response<Respons
     response
 }
 
-fn open(surface: Surface, request: &Request<Upload>) -> Result<Response<ResponseBody>, Refusal> {
-    let body = match surface {
-        Surface::Home => return home(request),
-        Surface::Health => json!({ "status": "ok" }),
+fn open(target: RouteTarget, request: &Request<Upload>) -> Result<Response<ResponseBody>, Refusal> {
+    let body = match target {
+        RouteTarget::Home => return home(request),
+        RouteTarget::Health => json!({ "status": "ok" }),
         _ => json!({ "mcp_endpoint": "/mcp" }),
     };
     Ok(json_response(StatusCode::OK, body.to_string().into_bytes()))

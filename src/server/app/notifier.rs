@@ -29,7 +29,7 @@ const IDLE: Duration = Duration::from_hours(1);
 const STATE: &str = "state";
 
 /// The queue of messages, and its sources.
-struct Herald {
+struct OwnerNotifier {
     live: LiveSettings<Settings>,
     state: State,
     /// The document of the last check.
@@ -54,7 +54,7 @@ pub fn send_notifications(
     let known = state.document();
     let notifications = Notifications::new(state.clone());
     let outbox = load_queue(&file, &notifications, known.revision);
-    let notifier = Herald {
+    let notifier = OwnerNotifier {
         live,
         state,
         known,
@@ -68,7 +68,7 @@ pub fn send_notifications(
 }
 
 async fn run_notifier(
-    mut notifier: Herald,
+    mut notifier: OwnerNotifier,
     mut revision: watch::Receiver<u64>,
     mut changed: LiveSettings<Settings>,
 ) {
@@ -108,7 +108,7 @@ fn load_queue(file: &Path, notifications: &Notifications, revision: u64) -> Retr
     outbox
 }
 
-impl Herald {
+impl OwnerNotifier {
     /// Queues new notifications for each channel that is configured for them.
     fn collect(&mut self) {
         let settings = self.live.now();
@@ -165,7 +165,7 @@ impl Herald {
             let taken = self.allowance.take(&entry.channel, AN_HOUR, Instant::now());
             if let Err(wait) = taken {
                 self.outbox
-                    .put_off(entry, Duration::from_secs(wait), now_ms());
+                    .postpone(entry, Duration::from_secs(wait), now_ms());
                 continue;
             }
             self.send_entry(entry, channel).await;

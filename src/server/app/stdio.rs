@@ -21,7 +21,7 @@ use gatewren_base::sys::Secret;
 pub async fn run_stdio(server: Server, token: &Secret) -> ExitCode {
     let mut workers = JoinSet::new();
     server.start_workers(&mut workers);
-    let talk = Talk {
+    let talk = StdioSession {
         serving: &server.serving,
         engine: &server.engine,
         stop: &server.stop,
@@ -36,7 +36,7 @@ pub async fn run_stdio(server: Server, token: &Secret) -> ExitCode {
 /// Serves fixtures to the process that started this one, until its pipe closes, or until SIGTERM or SIGINT.
 #[cfg(feature = "everything")]
 pub async fn run_fixtures_stdio(fixtures: FixtureServer) -> ExitCode {
-    let talk = Talk {
+    let talk = StdioSession {
         serving: &fixtures.serving,
         engine: &fixtures.engine,
         stop: &fixtures.stop,
@@ -46,7 +46,7 @@ pub async fn run_fixtures_stdio(fixtures: FixtureServer) -> ExitCode {
 }
 
 /// The context of one client's connection.
-struct Talk<'a> {
+struct StdioSession<'a> {
     serving: &'a ServeContext,
     engine: &'a Arc<Engine>,
     stop: &'a watch::Sender<bool>,
@@ -54,7 +54,7 @@ struct Talk<'a> {
     drain: Duration,
 }
 
-impl Talk<'_> {
+impl StdioSession<'_> {
     async fn run(&self, token: Option<&Secret>) -> ExitCode {
         let client = match self.serving.front.guard.attach(token.map(Secret::expose)) {
             Ok(client) => client,

@@ -10,7 +10,7 @@ use super::{
     results::CachePolicy,
 };
 use gatewren_gate::auth::Principal;
-use gatewren_gate::policy::{is_proposed, lists, lists_briefly};
+use gatewren_gate::policy::{has_short_list, is_proposed, lists};
 use gatewren_wire::protocol::{self, RpcError, page};
 use gatewren_wire::registry::{Catalog, Dialect, Tool};
 
@@ -53,7 +53,7 @@ fn visibility(catalog: &Catalog, who: &Principal, tool: &Tool) -> EntryVisibilit
     if !catalog.has(tool) || !lists(who, tool) {
         EntryVisibility::Not
     } else {
-        match (lists_briefly(who.policy()), is_proposed(who, tool)) {
+        match (has_short_list(who.policy()), is_proposed(who, tool)) {
             (false, false) => EntryVisibility::Whole,
             (false, true) => EntryVisibility::Proposed,
             (true, false) => EntryVisibility::Brief,

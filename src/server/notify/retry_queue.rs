@@ -137,7 +137,7 @@ impl RetryQueue {
     }
 
     /// Postpones an entry, which was not attempted, and the others of its channel.
-    pub fn put_off(&mut self, entry: QueuedNotification, wait: Duration, now_ms: u64) {
+    pub fn postpone(&mut self, entry: QueuedNotification, wait: Duration, now_ms: u64) {
         let next_ms = later(now_ms, wait);
         let channel = entry.channel.clone();
         self.waiting.push_front(entry);

@@ -93,8 +93,8 @@ impl InboxPage {
     /// The waiting changes of an agent that this page shows in full, which can be approved together.
     pub fn batch(&self, agent: &str) -> ChangeBatch {
         ChangeBatch::of(self.waiting_of(agent), |change| {
-            let is_here = self.shown.iter().any(|shown| shown.id == change.id);
-            is_here && ChangeLength::of(change).fits()
+            let is_available = self.shown.iter().any(|shown| shown.id == change.id);
+            is_available && ChangeLength::of(change).fits()
         })
     }
 

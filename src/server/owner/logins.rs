@@ -24,12 +24,12 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
         h1 { (texts::LOGINS) }
         (asked.render_notice())
         @for login in &logins {
-            @let is_here = login.id == asked.session.login;
+            @let is_available = login.id == asked.session.login;
             form method="post" action="/owner/logins" class="card row" {
                 (proof(asked.session))
                 input type="hidden" name="id" value=(login.id);
                 div class="note" {
-                    strong { (name(&who(login.agent))) } @if is_here { " " span class="tag soft" { (texts::THIS_ONE) } }
+                    strong { (name(&who(login.agent))) } @if is_available { " " span class="tag soft" { (texts::THIS_ONE) } }
                     div { (name(&login.address)) ", " (texts::SINCE) " " (time(login.created_ms)) }
                     div class="soft" { (texts::LAST_USED) " " (time(login.used_ms)) }
                 }

@@ -121,7 +121,7 @@ struct Wait {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Waited {
+struct LogWaitResult {
     /// Whether a line matched.
     found: bool,
     /// The line.
@@ -132,7 +132,7 @@ struct Waited {
     end_cursor: Option<LogCursor>,
 }
 
-async fn wait(journal: Arc<Journal>, asked: Wait, cx: Cx) -> Result<Waited> {
+async fn wait(journal: Arc<Journal>, asked: Wait, cx: Cx) -> Result<LogWaitResult> {
     let search = LogSearch {
         container: asked.container,
         most: 1,
@@ -148,7 +148,7 @@ async fn wait(journal: Arc<Journal>, asked: Wait, cx: Cx) -> Result<Waited> {
     let line = journal.wait(search, asked.timeout_s.seconds()).await;
     let line = line.map_err(failed)?;
     let cursor = line.as_ref().map(|line| line.cursor.clone());
-    Ok(Waited {
+    Ok(LogWaitResult {
         found: line.is_some(),
         end_cursor: cursor.or(asked.cursor),
         line,

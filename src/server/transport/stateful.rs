@@ -141,7 +141,7 @@ fn serve(
         Some(answering) => answering,
         None => match endpoint.call(&sender, &request.method, &request.params) {
             Ok(place) => start(endpoint, session, request, sender, place),
-            Err(_) => return serve_later(endpoint, session, request, sender, accepts),
+            Err(_) => return serve_when_free(endpoint, session, request, sender, accepts),
         },
     };
     let (keep_alive, session) = (
@@ -152,7 +152,7 @@ fn serve(
 }
 
 /// The same for a call that waits a short time for its slot.
-fn serve_later(
+fn serve_when_free(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
     request: RpcRequest,

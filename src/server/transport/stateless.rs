@@ -122,14 +122,14 @@ fn serve(
     let mut call = call;
     match place(endpoint, &call) {
         Ok(held) => call.held = held,
-        Err(_) => return serve_later(endpoint, call, accepts, keep_alive),
+        Err(_) => return serve_when_free(endpoint, call, accepts, keep_alive),
     }
     let (answering, held) = begin(endpoint, call);
     RequestAnswer::reply(answering, accepts, keep_alive, held)
 }
 
 /// The same for a call that waits a short time for its slot.
-fn serve_later(
+fn serve_when_free(
     endpoint: &Arc<Endpoint>,
     mut call: Call,
     accepts: AcceptedForms,

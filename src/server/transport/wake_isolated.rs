@@ -13,10 +13,10 @@ pub struct WakeIsolated<'a, T> {
     future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
     /// Stored, so that it is created only once.
     waker: Waker,
-    bed: Arc<Bed>,
+    state: Arc<WakeState>,
 }
 
-struct Bed {
+struct WakeState {
     woken: AtomicBool,
     /// The waker of the task that polls the future.
     holder: Mutex<Option<Waker>>,
@@ -25,14 +25,14 @@ struct Bed {
 impl<'a, T> WakeIsolated<'a, T> {
     /// Wraps a future, which is polled for the first time when this one is.
     pub fn new(future: impl Future<Output = T> + Send + 'a) -> Self {
-        let bed = Arc::new(Bed {
+        let state = Arc::new(WakeState {
             woken: AtomicBool::new(true),
             holder: Mutex::default(),
         });
         Self {
             future: Box::pin(future),
-            waker: bed.clone().into(),
-            bed,
+            waker: state.clone().into(),
+            state,
         }
     }
 }
@@ -43,8 +43,8 @@ impl<T> Future for WakeIsolated<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let this = &mut *self;
         // Before the flag is read: a wakeup after that wakes this task.
-        this.bed.held_by(cx.waker());
-        if !this.bed.woken.swap(false, SeqCst) {
+        this.state.held_by(cx.waker());
+        if !this.state.woken.swap(false, SeqCst) {
             return Poll::Pending;
         }
         this.future
@@ -53,7 +53,7 @@ impl<T> Future for WakeIsolated<'_, T> {
     }
 }
 
-impl Bed {
+impl WakeState {
     fn held_by(&self, waker: &Waker) {
         let mut holder = self.holder();
         match &mut *holder {
@@ -67,7 +67,7 @@ impl Bed {
     }
 }
 
-impl Wake for Bed {
+impl Wake for WakeState {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

@@ -78,7 +78,7 @@ impl Checkup {
         self.schema = migration::version(&view)
             .map_err(to_error)?
             .unwrap_or_default();
-        let pages = said_by_quick_check(&view).map_err(to_error)?;
+        let pages = run_quick_check(&view).map_err(to_error)?;
         let pages_are_sound = pages.is_empty();
         self.problems.extend(pages);
         if !pages_are_sound {
@@ -173,7 +173,7 @@ fn bytes(path: &Path, end: &str) -> u64 {
     fs::metadata(name).map_or(0, |file| file.len())
 }
 
-fn said_by_quick_check(view: &Connection) -> rusqlite::Result<Vec<String>> {
+fn run_quick_check(view: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql = format!("PRAGMA quick_check({MAX_TOLD})");
     let mut lines = view.prepare(&sql)?;
     let lines = lines.query_map([], |row| row.get::<_, String>(0))?;

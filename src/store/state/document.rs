@@ -114,7 +114,7 @@ impl Draft {
         let growth: i64 = changes.iter().map(|change| change.growth).sum();
         // A document that is already too large, because an older gatewren had no limit, may still shrink.
         if growth > 0 && document.bytes + growth > MAX_DOCUMENT_BYTES {
-            take_back(changes, &mut document.root);
+            undo_changes(changes, &mut document.root);
             return Err(PatchError::Outgrown {
                 bytes: document.bytes + growth,
                 most: MAX_DOCUMENT_BYTES,
@@ -163,7 +163,7 @@ impl SpareDocument {
     }
 }
 
-fn take_back(changes: Vec<AppliedChange>, document: &mut Value) {
+fn undo_changes(changes: Vec<AppliedChange>, document: &mut Value) {
     let backwards = changes.into_iter().rev();
     backwards.for_each(|change| change.undo(document));
 }

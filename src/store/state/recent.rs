@@ -16,10 +16,10 @@ const MAX_REVISIONS: usize = 4096;
 /// The most memory for their effects, in bytes, approximately; the oldest is dropped first.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The effects of the revisions after `knows_after`.
+/// The effects of the revisions after `known_after`.
 #[derive(Debug)]
 pub struct RecentEffects {
-    knows_after: u64,
+    known_after: u64,
     revisions: VecDeque<Entry>,
     bytes: usize,
 }
@@ -46,7 +46,7 @@ impl RecentEffects {
     /// Creates a memory without the revisions up to `revision`.
     pub fn since(revision: u64) -> Self {
         Self {
-            knows_after: revision,
+            known_after: revision,
             revisions: VecDeque::new(),
             bytes: 0,
         }
@@ -65,13 +65,13 @@ impl RecentEffects {
                 break;
             };
             self.bytes -= oldest.bytes;
-            self.knows_after = oldest.id;
+            self.known_after = oldest.id;
         }
     }
 
     /// The revisions up to this one are not in memory.
-    pub fn knows_after(&self) -> u64 {
-        self.knows_after
+    pub fn known_after(&self) -> u64 {
+        self.known_after
     }
 
     /// Returns whether a revision after `after` changed the value at `scope` or below it.
@@ -101,8 +101,8 @@ impl RecentEffects {
             .find(|entry| entry.effects.iter().any(holds));
         match newest {
             Some(entry) => ChangeLookup::At(entry.id),
-            None if after >= self.knows_after => ChangeLookup::No,
-            None => ChangeLookup::ForgottenBefore(self.knows_after),
+            None if after >= self.known_after => ChangeLookup::No,
+            None => ChangeLookup::ForgottenBefore(self.known_after),
         }
     }
 }

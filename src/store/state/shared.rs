@@ -148,7 +148,7 @@ impl SharedState {
     pub fn newest_visible(&self, visibility: &Visibility, ids: RangeInclusive<u64>) -> u64 {
         let (after, last) = (*ids.start(), *ids.end());
         let recent = self.recent();
-        let after = after.max(recent.knows_after());
+        let after = after.max(recent.known_after());
         match recent.find_visible_change(visibility, &Pointer::root(), after..=last) {
             ChangeLookup::At(id) => id,
             ChangeLookup::No | ChangeLookup::ForgottenBefore(_) => after.min(last),

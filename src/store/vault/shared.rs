@@ -56,7 +56,7 @@ impl SharedVault {
     /// Returns the key with this name. Makes it from random bytes if there is none yet.
     pub(super) async fn key(&self, name: &'static str) -> Result<SecretKey, VaultError> {
         let fresh = SecretKey::new(random_bytes()?);
-        let work = move |connection: &Connection| keys::find_or_keep(connection, name, fresh);
+        let work = move |connection: &Connection| keys::find_or_store(connection, name, fresh);
         let doing = "find or create a key";
         let kept = self.writer.write(doing, Durability::Power, work, |_| ());
         kept.await

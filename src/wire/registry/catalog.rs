@@ -237,7 +237,7 @@ impl Catalog {
         let allows = self.allows.as_ref().zip(tool.needs());
         let allowed = allows
             .is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows));
-        allowed && tool.is_there()
+        allowed && tool.is_available()
     }
 
     /// All tools by name, including unavailable ones.

@@ -309,7 +309,7 @@ impl Cx {
         let (Some(notes), Some(token)) = (&self.inner.notes, &self.inner.progress_token) else {
             return;
         };
-        if !self.is_news(progress, total) {
+        if !self.is_due(progress, total) {
             return;
         }
         // Fails if the client has disconnected; its class decides whether the call continues or is dropped.
@@ -318,7 +318,7 @@ impl Cx {
             .await;
     }
 
-    fn is_news(&self, progress: f64, total: Option<f64>) -> bool {
+    fn is_due(&self, progress: f64, total: Option<f64>) -> bool {
         let mut last = lock(&self.inner.last_report);
         let now = Instant::now();
         let soon = last

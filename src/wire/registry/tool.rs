@@ -35,7 +35,7 @@ pub struct Tool {
     scope: Scope,
     needs: Option<HelperClass>,
     or_needs: Option<HelperClass>,
-    is_there: Option<AvailabilityCheck>,
+    is_available: Option<AvailabilityCheck>,
     syncs_state: bool,
     makes_target: bool,
     remembers: bool,
@@ -80,7 +80,7 @@ impl Tool {
             scope: Scope::default(),
             needs: None,
             or_needs: None,
-            is_there: None,
+            is_available: None,
             syncs_state: false,
             makes_target: false,
             remembers: false,
@@ -184,12 +184,14 @@ impl Tool {
     }
 
     /// Whether its dependencies are currently available.
-    pub(super) fn is_there(&self) -> bool {
-        self.is_there.as_ref().is_none_or(|is_there| is_there())
+    pub(super) fn is_available(&self) -> bool {
+        self.is_available
+            .as_ref()
+            .is_none_or(|is_available| is_available())
     }
 
-    pub(super) fn set_is_there(&mut self, is_there: AvailabilityCheck) {
-        self.is_there = Some(is_there);
+    pub(super) fn set_is_available(&mut self, is_available: AvailabilityCheck) {
+        self.is_available = Some(is_available);
     }
 
     pub(super) fn set_or_needs(&mut self, class: HelperClass) {

@@ -110,8 +110,8 @@ impl<B: Send + Sync + 'static> Toolset<B> {
 
     /// Makes the last row available only while this function returns true; it is called at every lookup.
     #[must_use]
-    pub fn while_there(self, is_there: AvailabilityCheck) -> Self {
-        self.last(|tool| tool.set_is_there(is_there))
+    pub fn available_while(self, is_available: AvailabilityCheck) -> Self {
+        self.last(|tool| tool.set_is_available(is_available))
     }
 
     /// Lets calls use this name too, for the last row. `tools/list` does not show it, and the audit has the tool's own.

@@ -37,7 +37,7 @@ impl InterfaceAddress {
 
     /// Whether other machines can reach the host at this address permanently. Loopback, link-local
     /// (every interface has one) and temporary addresses are excluded.
-    pub(super) fn is_lasting(&self) -> bool {
+    pub(super) fn is_permanent(&self) -> bool {
         let link_local = match self.address {
             IpAddr::V4(address) => address.is_link_local(),
             IpAddr::V6(address) => address.is_unicast_link_local(),
@@ -86,7 +86,7 @@ fn reach(address: IpAddr) -> AddressReach {
 /// Returns the addresses at which other machines reach the host permanently.
 pub fn lasting_addresses(tree: &HostTree) -> Vec<InterfaceAddress> {
     let mut all = addresses(tree);
-    all.retain(InterfaceAddress::is_lasting);
+    all.retain(InterfaceAddress::is_permanent);
     all
 }
 
@@ -143,12 +143,12 @@ mod tests {
             ("::1", false),
             ("fe80::1", false),
         ] {
-            assert_eq!(address(text, false).is_lasting(), lasting, "{text}");
-            assert!(!address(text, true).is_lasting());
+            assert_eq!(address(text, false).is_permanent(), lasting, "{text}");
+            assert!(!address(text, true).is_permanent());
         }
         let here = addresses(&HostTree::of_this_machine());
         let loopback = here.iter().find(|found| found.interface == "lo").unwrap();
-        assert!(loopback.with_prefix() == "127.0.0.1/8" && !loopback.is_lasting());
+        assert!(loopback.with_prefix() == "127.0.0.1/8" && !loopback.is_permanent());
     }
 
     #[test]

@@ -166,10 +166,10 @@ fn content(tree: &HostTree, place: &str, mounts: &[MountedFilesystem]) -> DiskCo
     let property = |key: &str| field(&udev, &format!("E:{key}"), '=').and_then(source::label);
     let name = place.rsplit('/').next().unwrap_or_default();
     // File systems over several disks have a separate device number.
-    let is_here = |(point, _): &&MountedFilesystem| {
+    let is_own_mount = |(point, _): &&MountedFilesystem| {
         point.device == device || point.source.strip_prefix("/dev/") == Some(name)
     };
-    let here = mounts.iter().find(is_here);
+    let here = mounts.iter().find(is_own_mount);
     DiskContent {
         filesystem: property("ID_FS_TYPE").or_else(|| Some(here?.0.filesystem.clone())),
         label: property("ID_FS_LABEL").or_else(|| property("ID_PART_ENTRY_NAME")),

@@ -83,7 +83,7 @@ impl Interface {
     /// Whether it is a lasting fact about the host. Excluded are the loopback and the virtual ports
     /// of containers and virtual machines, which come and go with them: without hardware, part of a
     /// bridge, and without addresses.
-    pub fn is_lasting(&self) -> bool {
+    pub fn is_permanent(&self) -> bool {
         let is_plain = self.kind == InterfaceKind::Loopback || self.is_port();
         !(is_plain && self.lasting.is_empty())
     }
@@ -133,7 +133,7 @@ fn interface(
         addresses: own.iter().map(|address| address.with_prefix()).collect(),
         lasting: own
             .iter()
-            .filter(|address| address.is_lasting())
+            .filter(|address| address.is_permanent())
             .map(|address| address.with_prefix())
             .collect(),
         name,
@@ -255,7 +255,7 @@ mod tests {
                     one.kind,
                     one.state,
                     one.speed_mbit,
-                    one.is_lasting(),
+                    one.is_permanent(),
                 )
             })
             .collect();

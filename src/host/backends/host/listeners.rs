@@ -37,7 +37,7 @@ pub struct HostListener {
     pub program: Option<String>,
     /// Whether it is below the ephemeral ports, which come and go.
     #[serde(skip)]
-    pub is_lasting: bool,
+    pub is_permanent: bool,
 }
 
 /// The open ports, as the kernel reports them.
@@ -48,8 +48,8 @@ impl OpenPorts {
     /// Returns all open ports. For a recorded tree, or if the kernel cannot be asked, they are read
     /// from `/proc`.
     pub fn of(tree: &HostTree) -> Self {
-        let is_here = tree.path("") == Path::new("/");
-        let asked = is_here.then(open_ports).and_then(Result::ok);
+        let is_own_tree = tree.path("") == Path::new("/");
+        let asked = is_own_tree.then(open_ports).and_then(Result::ok);
         Self(asked.unwrap_or_else(|| open_ports_of(&tree.path("proc/net"))))
     }
 
@@ -92,7 +92,7 @@ fn describe(
             unit: group.and_then(|path| unit(path)),
             container: group.and_then(|path| container(path)),
             program: programs.get(&one.inode).and_then(|name| label(name)),
-            is_lasting: one.port < ephemeral,
+            is_permanent: one.port < ephemeral,
         }
     };
     let mut all: Vec<_> = open.iter().map(describe).collect();
@@ -197,7 +197,7 @@ mod tests {
         let all = with_programs(&tree);
         let seen: Vec<_> = all
             .iter()
-            .map(|one| (one.protocol, one.port, one.user.as_str(), one.is_lasting))
+            .map(|one| (one.protocol, one.port, one.user.as_str(), one.is_permanent))
             .collect();
         let expected = [
             (Transport::Tcp, 22, "root", true),

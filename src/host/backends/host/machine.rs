@@ -283,7 +283,7 @@ mod tests {
         let interfaces = host.interfaces().await.unwrap();
         let loopback = interfaces.iter().find(|(one, _)| one.name == "lo").unwrap();
         assert!(
-            loopback.1.is_some() && !loopback.0.is_lasting(),
+            loopback.1.is_some() && !loopback.0.is_permanent(),
             "{loopback:?}"
         );
         let (_, mounts) = host.disks().await.unwrap();

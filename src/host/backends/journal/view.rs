@@ -81,7 +81,7 @@ impl Journal {
     }
 
     /// Whether journalctl is installed.
-    pub fn is_here() -> bool {
+    pub fn is_available() -> bool {
         Path::new("/usr/bin/journalctl").exists()
     }
 
@@ -255,13 +255,13 @@ impl JournalView {
             return true;
         };
         let ours = ["_SYSTEMD_UNIT", "UNIT", "SYSLOG_IDENTIFIER", "_COMM"];
-        let begins = |field: &&str| line.get(*field).is_some_and(is_of_ours);
+        let begins = |field: &&str| line.get(*field).is_some_and(names_gatewren);
         !ours.iter().any(begins) && self.access.shows_line(line, machine)
     }
 }
 
 /// Whether a field names one of gatewren's units or programs. A field that is not text might.
-fn is_of_ours(field: &Value) -> bool {
+fn names_gatewren(field: &Value) -> bool {
     field
         .as_str()
         .is_none_or(|text| text.starts_with("gatewren"))

@@ -60,7 +60,7 @@ impl Network {
             probe,
             wait_ms: u32::try_from(wait.as_millis()).unwrap_or(u32::MAX),
         };
-        if is_near(address) {
+        if is_home_address(address) {
             let own = request.clone();
             // If this process is denied or blocked, the helper may still succeed.
             if let Ok(Ok(result)) = spawn_blocking(move || own.run(false)).await {
@@ -107,7 +107,7 @@ fn fits_a_name(c: char) -> bool {
 }
 
 /// Whether an address is in a home network, as in the front's unit (`IPAddressAllow=`).
-fn is_near(address: IpAddr) -> bool {
+fn is_home_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
             let shared = v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64;
@@ -134,10 +134,10 @@ mod tests {
             "fd00::1",
             "fe80::1",
         ] {
-            assert!(is_near(near.parse().unwrap()), "{near}");
+            assert!(is_home_address(near.parse().unwrap()), "{near}");
         }
         for far in ["9.9.9.9", "172.32.0.1", "100.128.0.1", "2620:fe::fe"] {
-            assert!(!is_near(far.parse().unwrap()), "{far}");
+            assert!(!is_home_address(far.parse().unwrap()), "{far}");
         }
     }
 }

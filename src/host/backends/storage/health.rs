@@ -53,7 +53,7 @@ pub struct DiskHealth {
 impl Storage {
     /// Whether the host has any source of health data.
     pub fn has_health() -> bool {
-        ["smartctl", "zpool", "btrfs"].into_iter().any(is_here)
+        ["smartctl", "zpool", "btrfs"].into_iter().any(is_available)
             || Path::new("/proc/mdstat").exists()
     }
 
@@ -74,7 +74,7 @@ impl Storage {
             zfs: Vec::new(),
             btrfs: Vec::new(),
         };
-        if is_here("smartctl") {
+        if is_available("smartctl") {
             let mut disks = Vec::new();
             for disk in self.smart_candidates() {
                 let name = disk.as_str().to_owned();
@@ -83,11 +83,11 @@ impl Storage {
             }
             health.smart = Some(disks);
         }
-        if is_here("zpool") {
+        if is_available("zpool") {
             let output = self.query(Operation::HostPools {}, reference).await?;
             health.zfs = zfs(&output);
         }
-        if is_here("btrfs") {
+        if is_available("btrfs") {
             for path in self.mount_points_of("btrfs") {
                 let operation = Operation::HostBtrfs { path: path.clone() };
                 let output = self.query(operation, reference).await?;
@@ -146,7 +146,7 @@ impl Storage {
 }
 
 /// Whether a program is installed.
-pub fn is_here(program: &str) -> bool {
+pub fn is_available(program: &str) -> bool {
     let mut places = PLACES.iter().map(|place| Path::new(place).join(program));
     places.any(|file| file.exists())
 }

@@ -8,7 +8,7 @@ use gatewren_base::sys::neutralise;
 use super::super::error::{BackendError, ErrorKind};
 use super::super::long_work::{CallJob, LongOperation, ask_long};
 use super::disks::Storage;
-use super::health::is_here;
+use super::health::is_available;
 
 /// The timeout, long enough for a large disk.
 const PATIENCE: Duration = Duration::from_hours(48);
@@ -18,7 +18,7 @@ impl Storage {
     pub fn has_repair() -> bool {
         ["e2fsck", "btrfs", "xfs_repair", "zpool", "mdadm"]
             .into_iter()
-            .any(is_here)
+            .any(is_available)
     }
 
     /// Checks something for damage and repairs it as far as possible.

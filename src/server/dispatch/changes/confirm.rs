@@ -124,7 +124,7 @@ async fn give_up_in_time(engine: Arc<Engine>, id: String) {
         _ = stop.wait_for(|stop| *stop) => false,
     };
     // If the closure is dropped uncalled, it records the call as cancelled.
-    if let Some(close) = engine.questions.give_up(&id).filter(|_| timeout) {
+    if let Some(close) = engine.questions.discard(&id).filter(|_| timeout) {
         close("timeout");
     }
 }

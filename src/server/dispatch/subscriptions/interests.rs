@@ -55,7 +55,7 @@ impl From<u64> for ResourceCursor {
 struct Cursor {
     uri: String,
     /// Whether its numbers are counted separately and are not revisions.
-    apart: bool,
+    counted_separately: bool,
     /// Changes up to here are not reported: they happened before the listener subscribed.
     since: u64,
     /// The newest revision that the listener knows.
@@ -77,7 +77,7 @@ pub struct ResourceUpdate {
     /// With this update, the listener has received every change up to this revision, of all resources.
     pub settled: u64,
     /// Whether the numbers are counted separately and are no revisions: they mean nothing to the listener.
-    pub apart: bool,
+    pub counted_separately: bool,
 }
 
 /// What to do next for a listener.
@@ -122,7 +122,7 @@ impl Interests {
         }
         cursors.push_front(Cursor {
             uri: uri.to_owned(),
-            apart: matches!(from, ResourceCursor::Apart(_)),
+            counted_separately: matches!(from, ResourceCursor::Apart(_)),
             since,
             seen: seen.map_or(NOWHERE, |seen| seen.max(since)),
             quiet_until: Instant::now(),
@@ -141,7 +141,7 @@ impl Interests {
     /// subscription are still not reported, and a cursor at `NOWHERE` stays there.
     pub fn rewind(&self, revision: u64) {
         for cursor in lock(&self.cursors).iter_mut() {
-            if cursor.seen != NOWHERE && !cursor.apart {
+            if cursor.seen != NOWHERE && !cursor.counted_separately {
                 cursor.seen = revision.max(cursor.since);
             }
         }
@@ -168,7 +168,7 @@ impl Interests {
     /// revision.
     pub fn revision_to_store(&self) -> Option<u64> {
         let cursors = lock(&self.cursors);
-        let is_lost = |cursor: &Cursor| cursor.seen == NOWHERE && !cursor.apart;
+        let is_lost = |cursor: &Cursor| cursor.seen == NOWHERE && !cursor.counted_separately;
         let is_lost = cursors.iter().any(is_lost);
         if is_lost {
             Some(NOWHERE)
@@ -206,7 +206,7 @@ impl Interests {
             }
             awaits_changes = true;
             let newest = if source.has_separate_count(&cursor.uri) {
-                cursor.set_apart();
+                cursor.count_separately();
                 source.separate_count()
             } else {
                 newest
@@ -227,9 +227,9 @@ impl Interests {
 
 impl Cursor {
     /// Marks the resource as counted separately. A remembered revision means nothing in that count.
-    fn set_apart(&mut self) {
-        if !self.apart {
-            self.apart = true;
+    fn count_separately(&mut self) {
+        if !self.counted_separately {
+            self.counted_separately = true;
             self.since = 0;
             self.seen = NOWHERE;
         }
@@ -264,7 +264,7 @@ impl Cursor {
             after,
             revision,
             settled: 0,
-            apart: self.apart,
+            counted_separately: self.counted_separately,
         })
     }
 }
@@ -275,7 +275,7 @@ fn lowest_revision(cursors: &VecDeque<Cursor>) -> Option<u64> {
         NOWHERE => 0,
         seen => seen,
     };
-    let of_revisions = cursors.iter().filter(|cursor| !cursor.apart);
+    let of_revisions = cursors.iter().filter(|cursor| !cursor.counted_separately);
     of_revisions.map(seen).min()
 }
 
@@ -357,7 +357,7 @@ mod tests {
             after,
             revision,
             settled,
-            apart: false,
+            counted_separately: false,
         })
     }
 
@@ -490,7 +490,7 @@ mod tests {
         let NextUpdate::Tell(update) = due() else {
             panic!("it has moved");
         };
-        assert!(update.apart && update.uri == "apart");
+        assert!(update.counted_separately && update.uri == "apart");
         assert_eq!((update.after, update.revision), (Some(2), 3));
         assert_eq!(due(), NextUpdate::At(now + EVERY));
         interests.rewind(0);
@@ -509,7 +509,7 @@ mod tests {
         else {
             panic!("it is told once");
         };
-        assert_eq!((update.apart, update.after), (true, None));
+        assert_eq!((update.counted_separately, update.after), (true, None));
         assert_eq!(interests.revision_to_store(), None);
     }
 

@@ -62,7 +62,7 @@ pub struct Listener {
     policy_watch: PolicyWatch,
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
-    apart: Option<watch::Receiver<u64>>,
+    counted_separately: Option<watch::Receiver<u64>>,
     lists: Option<broadcast::Receiver<ListChange>>,
     tasks: Option<TaskWatch>,
     logs: Option<(Arc<str>, broadcast::Receiver<SessionLog>)>,
@@ -81,7 +81,7 @@ impl Listener {
             policy_watch: PolicyWatch::new(engine, &client.who),
             interests,
             source: source.map(|source| (source.clone(), source.watch_revision())),
-            apart: source.and_then(|source| source.watch_separate_count()),
+            counted_separately: source.and_then(|source| source.watch_separate_count()),
             lists: engine.catalog.list_changes(),
             tasks: None,
             logs: None,
@@ -131,10 +131,10 @@ impl Listener {
             };
             let revision = self.source.as_mut().filter(|_| awaits_changes);
             let revision = revision.map(|(_, revision)| revision);
-            let apart = self.apart.as_mut().filter(|_| awaits_changes);
+            let counted_separately = self.counted_separately.as_mut().filter(|_| awaits_changes);
             tokio::select! {
                 () = wait_for_update(revision, self.pace.next) => {}
-                () = wait_for_update(apart, self.pace.next) => {}
+                () = wait_for_update(counted_separately, self.pace.next) => {}
                 () = self.interests.wait_for_change() => {}
                 () = wait_until(wake) => {}
                 change = receive_list_change(self.lists.as_mut()) => return Some(ListenerEvent::List(change)),
@@ -159,8 +159,8 @@ impl Listener {
         let now = Instant::now();
         // Before the check: a change that comes after it wakes the listener again.
         revision.mark_unchanged();
-        if let Some(apart) = &mut self.apart {
-            apart.mark_unchanged();
+        if let Some(counted_separately) = &mut self.counted_separately {
+            counted_separately.mark_unchanged();
         }
         self.pace.note_check(now);
         self.interests
@@ -195,7 +195,7 @@ impl Pace {
 }
 
 fn update_notification(update: &ResourceUpdate, patches: Option<&Value>) -> Notification {
-    if update.apart {
+    if update.counted_separately {
         let mut note = Notification::resource_changed(&update.uri);
         note.revision = Some(update.settled);
         return note;

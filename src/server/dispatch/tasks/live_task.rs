@@ -138,7 +138,7 @@ impl LiveTask {
         let mut current = lock(&self.current);
         if !current.task.state.is_terminal() {
             current.asked.clear();
-            current.become_(state, at_ms);
+            current.set_state(state, at_ms);
         }
     }
 }
@@ -172,10 +172,10 @@ impl CurrentTask {
                 state: None,
             })
         };
-        self.become_(state, now_ms());
+        self.set_state(state, now_ms());
     }
 
-    fn become_(&mut self, state: TaskState, at_ms: u64) {
+    fn set_state(&mut self, state: TaskState, at_ms: u64) {
         let mut task = Task::clone(&self.task);
         task.state = state;
         task.updated_at = rfc3339(at_ms);

@@ -41,7 +41,7 @@ pub(in crate::dispatch) struct TaskRunner {
 
 /// Why a task is ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum TaskStopReason {
     /// Its client cancelled it, or its agent's access ended.
     Cancelled,
     /// It expired.
@@ -50,7 +50,7 @@ enum Why {
     Stopped,
 }
 
-impl Why {
+impl TaskStopReason {
     /// The final state for this reason.
     fn state(self) -> TaskState {
         match self {
@@ -110,7 +110,7 @@ impl TaskRunner {
             };
             interrupted = true;
             if let Some(long) = self.long.as_ref().filter(|long| long.has_begun()) {
-                if why != Why::Stopped {
+                if why != TaskStopReason::Stopped {
                     long.cancel();
                     given_up = Some(why);
                 } else if long.deliver_id() {
@@ -130,13 +130,13 @@ async fn wait_for_interruption(
     live: Arc<LiveTask>,
     who: Principal,
     long: Option<Arc<LongCall>>,
-) -> Why {
+) -> TaskStopReason {
     let left = Duration::from_millis(live.expires_ms.saturating_sub(now_ms()));
     tokio::select! {
-        () = live.cancel.notified() => Why::Cancelled,
-        () = engine.wait_for_access_end(&who) => Why::Cancelled,
-        () = sleep_until(Instant::now() + left) => Why::Expired,
-        () = wait_for_stop(&engine, &live, long) => Why::Stopped,
+        () = live.cancel.notified() => TaskStopReason::Cancelled,
+        () = engine.wait_for_access_end(&who) => TaskStopReason::Cancelled,
+        () = sleep_until(Instant::now() + left) => TaskStopReason::Expired,
+        () = wait_for_stop(&engine, &live, long) => TaskStopReason::Stopped,
     }
 }
 
@@ -152,7 +152,7 @@ async fn wait_for_stop(engine: &Engine, live: &LiveTask, long: Option<Arc<LongCa
 fn state_of(
     engine: &Engine,
     ended: Result<CallEnd, JoinError>,
-    given_up: Option<Why>,
+    given_up: Option<TaskStopReason>,
 ) -> TaskState {
     match (ended, given_up) {
         (Ok(Ok(result)), Some(why)) if result.failed => why.state(),

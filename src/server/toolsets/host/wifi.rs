@@ -72,14 +72,14 @@ async fn status(network: Arc<Network>, Status { ssid }: Status, cx: Cx) -> Resul
 struct Scan {}
 
 #[derive(Serialize, JsonSchema)]
-struct Heard {
+struct ScannedNetworks {
     /// Strongest first.
     networks: Vec<WifiNetwork>,
 }
 
-async fn scan(network: Arc<Network>, Scan {}: Scan, cx: Cx) -> Result<Heard> {
+async fn scan(network: Arc<Network>, Scan {}: Scan, cx: Cx) -> Result<ScannedNetworks> {
     let networks = network.wifi_scan(cx.reference()).await.map_err(failed)?;
-    Ok(Heard { networks })
+    Ok(ScannedNetworks { networks })
 }
 
 /// Connect permanently to a Wi-Fi network from `wifi_scan`, and return the status. It must be saved, open, or in

@@ -172,7 +172,7 @@ impl Streams {
                 return;
             };
             TOGETHER.fetch_sub(kept.drop_oldest(), Ordering::Relaxed);
-            if kept.is_spent() {
+            if kept.is_finished() {
                 self.open.remove(&id);
             }
         }
@@ -263,7 +263,7 @@ impl ReplayWriter {
         }
         if let Some(kept) = streams.open.get_mut(&self.stream) {
             kept.end();
-            if kept.is_spent() {
+            if kept.is_finished() {
                 streams.forget(self.stream);
             }
         }
@@ -357,7 +357,7 @@ impl Drop for ReplayReader {
             return;
         };
         kept.disconnect(self.connection);
-        if kept.is_spent() {
+        if kept.is_finished() {
             streams.forget(self.stream);
         } else {
             streams.make_room();

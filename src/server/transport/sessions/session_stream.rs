@@ -96,7 +96,7 @@ fn connect(
                 revision: last.revision,
                 is_known: resumed.is_some(),
             });
-            let revision = go_back(session, newest, missed);
+            let revision = start_revision(session, newest, missed);
             match resumed {
                 Some(stream) => (stream.writer, stream.reader),
                 None => session.replay.open(StreamOrigin::Session, revision),
@@ -118,7 +118,7 @@ struct Lost {
 /// Resends, from the log of patches, the events that a lost stream has dropped: every change since the revision
 /// that the client knows. Of the streams from before a restart, only the first one to reconnect gets them: a later
 /// one would repeat the same events. Returns the revision at which the stream begins.
-fn go_back(session: &Session, newest: u64, lost: Option<Lost>) -> u64 {
+fn start_revision(session: &Session, newest: u64, lost: Option<Lost>) -> u64 {
     // The last reported revision counts and not the newest one, which may be ahead of it.
     let begins = match lost {
         Some(_) => newest,

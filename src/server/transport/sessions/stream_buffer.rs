@@ -172,7 +172,7 @@ impl StreamBuffer {
     }
 
     /// Whether the stream is complete and empty, and no connection reads it.
-    pub fn is_spent(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.over && self.reader == 0 && self.events.is_empty()
     }
 

@@ -90,7 +90,7 @@ pub struct NewGrant {
 
 impl Grant {
     /// Returns whether it is active at a time.
-    pub fn holds_at(&self, ms: u64) -> bool {
+    pub fn is_active_at(&self, ms: u64) -> bool {
         self.ended_ms.is_none() && self.until_ms > ms
     }
 }
@@ -237,7 +237,7 @@ mod tests {
         };
         let grant = grants.add(new(now_ms() + 3_600_000)).await.unwrap();
         assert!(inbox_changes.has_changed().unwrap());
-        assert!(grant.holds_at(grant.until_ms - 1) && !grant.holds_at(grant.until_ms));
+        assert!(grant.is_active_at(grant.until_ms - 1) && !grant.is_active_at(grant.until_ms));
         let over = grants.add(new(now_ms())).await.unwrap();
         assert_eq!(grants.holding().unwrap(), std::slice::from_ref(&grant));
         assert!(!grants.end(&over.id).await.unwrap());

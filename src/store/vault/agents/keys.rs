@@ -11,7 +11,7 @@ pub type SecretKey = Zeroizing<[u8; 32]>;
 pub const STATE_AUTHOR_KEY: &str = "state-author";
 
 /// Returns the key with this name. Stores and returns `fresh` if there is none yet.
-pub(in crate::vault) fn find_or_keep(
+pub(in crate::vault) fn find_or_store(
     connection: &Connection,
     name: &'static str,
     fresh: SecretKey,

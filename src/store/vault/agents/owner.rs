@@ -115,7 +115,7 @@ impl<'a> OwnerTable<'a> {
     }
 
     /// Stores the code that can set the password until `expires_ms`. An earlier code becomes invalid.
-    pub async fn keep_code(&self, sha256: [u8; 32], expires_ms: u64) -> Result<(), VaultError> {
+    pub async fn store_code(&self, sha256: [u8; 32], expires_ms: u64) -> Result<(), VaultError> {
         let work = move |connection: &Connection| {
             let kept = "INSERT OR REPLACE INTO owner_code VALUES (1, ?1, ?2)";
             connection

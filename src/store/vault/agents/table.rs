@@ -41,7 +41,7 @@ pub struct Agent {
 
 impl Agent {
     /// Returns whether the token is valid: neither revoked nor expired.
-    pub fn comes_in(&self) -> bool {
+    pub fn has_valid_token(&self) -> bool {
         self.revoked_ms.is_none() && self.expires_ms.is_none_or(|expires| expires > now_ms())
     }
 }

@@ -156,7 +156,7 @@ pub(in crate::vault) fn check_checkpoint_row(
     start: &ChainStart,
 ) -> Result<Result<(), Broken>, rusqlite::Error> {
     match &start.checkpoint {
-        Some(known) if !checkpoint::is_told(connection, known)? => {
+        Some(known) if !checkpoint::is_recorded(connection, known)? => {
             Ok(Err((known.through, ChainFault::Checkpoint)))
         }
         _ => Ok(Ok(())),

@@ -100,7 +100,7 @@ pub(in crate::vault) fn find(connection: &Connection) -> rusqlite::Result<FoundC
 }
 
 /// Returns whether a row of the audit, which still exists, records this checkpoint.
-pub(in crate::vault) fn is_told(
+pub(in crate::vault) fn is_recorded(
     connection: &Connection,
     checkpoint: &Checkpoint,
 ) -> rusqlite::Result<bool> {
