@@ -73,6 +73,8 @@ pub fn open_ports() -> io::Result<Vec<OpenPort>> {
 ///
 /// Reading them in its `/proc/PID/net` takes the kernel some 5 ms a file on a large host, even if there are few: it
 /// walks the table of all connections of all namespaces.
+///
+/// Fast path: `/proc/PID/net/tcp` takes 11 ms a container, twice a minute.
 pub fn open_ports_beside(pid: i32) -> io::Result<Vec<OpenPort>> {
     let namespace = File::open(format!("/proc/{pid}/ns/net"))?;
     // On a separate thread that ends there: switching back might fail, and nothing else must run in that namespace.

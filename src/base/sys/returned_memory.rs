@@ -7,6 +7,8 @@ use std::{ptr, slice};
 use nix::libc;
 
 /// Values in separately mapped pages, for large data that is rarely needed.
+///
+/// Fast path: with a `Vec` for the 19 MB of a password hash, a server of 15 MB had 130 after some logins.
 #[derive(Debug)]
 pub struct MappedPages<T: Copy> {
     start: NonNull<T>,

@@ -9,7 +9,7 @@ use std::vec;
 use bytes::{Buf, Bytes};
 use hyper::body::{Frame, SizeHint};
 
-use super::sse::EventStream;
+use super::event_stream::EventStream;
 
 /// A response's body.
 pub enum ResponseBody {

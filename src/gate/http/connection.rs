@@ -24,12 +24,11 @@ use tokio_rustls::server::TlsStream;
 
 use super::admission::{ConnectionState, OpenConnection};
 use super::body::ResponseBody;
+use super::event_stream::{ConnectionTakeover, SseWriter, TakeoverIo};
 use super::first_head::read_first_head;
 use super::idle::{ActivityCounter, CountedBody};
 use super::listen::AcceptedConnection;
 use super::penalties::Offence;
-use super::sse_writer::SseWriter;
-use super::take_connection::{ConnectionTakeover, TakeoverIo};
 use super::tls::Acceptors;
 use super::upload::Upload;
 

@@ -12,6 +12,9 @@ const BEGIN_BYTES: usize = 512;
 
 /// Reads until the head is complete, or until there are `most` bytes, which hyper then rejects as too many. Returns
 /// `None` when the client disconnects before that, or takes longer than `within`.
+///
+/// Fast path: with smaller heads and HTTP/1.1, a connection without an identity takes less than 20 KiB in a crowd. It
+/// has no figure of its own.
 pub(super) async fn read_first_head(
     stream: &mut (impl AsyncRead + Unpin),
     most: usize,

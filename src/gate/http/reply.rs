@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode};
 
 use super::{
     body::ResponseBody,
-    sse::{EventSender, EventStream},
+    event_stream::{EventSender, EventStream},
 };
 
 /// Header capacity for the requests that MCP clients send: hyper reads a connection's next head into the memory of

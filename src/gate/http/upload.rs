@@ -13,7 +13,7 @@ use hyper::{Request, Version};
 use tokio::runtime::Handle;
 
 use super::admission::ConnectionState;
-use super::take_connection::ConnectionTakeover;
+use super::event_stream::ConnectionTakeover;
 
 /// How long the unread rest of a body is drained; then the connection is closed.
 const LINGER: Duration = Duration::from_secs(5);

@@ -1,4 +1,8 @@
 //! Queries `NetworkManager` through nmcli, and parses its output for programs (nmcli(1), `--terse`).
+//!
+//! Not over D-Bus. A status of 12 saved networks then takes 8 ms instead of 190, and names of any bytes are matched, but
+//! that needs about 100 lines more for reading alone: nmcli's words for states and security, its errors, and its wait
+//! for a scan.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -17,6 +17,8 @@ const MAX_REVISIONS: usize = 4096;
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// The effects of the revisions after `known_after`.
+///
+/// Fast path without a figure of its own: subscribers ask it and not the log.
 #[derive(Debug)]
 pub struct RecentEffects {
     known_after: u64,

@@ -8,6 +8,8 @@ use gatewren_base::sys::{RandomError, random_bytes};
 pub(super) type HexId = [u8; 32];
 
 /// A generator of ids.
+///
+/// Fast path without a figure of its own: no id needs a system call.
 pub(super) struct IdGenerator {
     beginning: u128,
     given: AtomicU64,

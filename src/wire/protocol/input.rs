@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{error::RpcError, params::Params};
+use super::{error::RpcError, json::Params};
 
 /// The input that a call needs before it can continue (2026-07-28, multi round-trip requests).
 #[derive(Debug, Clone, Default, PartialEq)]

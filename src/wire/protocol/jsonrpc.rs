@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 use super::{
     error::RpcError,
     error::code,
-    json::parse_as,
-    members::{BodySeed, Member, MessageMembers, MethodName, ParsedBody},
-    params::Params,
+    json::{BodySeed, Member, MessageMembers, MethodName, Params, ParsedBody, parse_as},
 };
 
 /// A request's id: text or an integer, never null (MCP, basic).

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    capabilities::ClientCapabilities, error::RpcError, jsonrpc::RpcMessage, key,
-    level::LogSeverity, params::Params,
+    capabilities::ClientCapabilities, error::RpcError, json::Params, jsonrpc::RpcMessage, key,
+    level::LogSeverity,
 };
 
 /// The longest progress token, which is returned with each progress notification; a longer one is rejected.

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::json::SerializedJson;
 use super::key;
-use super::raw_json::SerializedJson;
 
 /// Name and version of a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,6 +1,6 @@
 //! Trace context in a request's `_meta` (2026-07-28, basic; W3C Trace Context): the trace that a call is part of.
 
-use super::{key, params::Params};
+use super::{json::Params, key};
 
 /// The trace that a call belongs to, as its caller named it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use bytes::{Buf as _, Bytes};
 use hyper::body::Body as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::idle::CountedBody;
+use super::super::idle::CountedBody;
 
 /// The maximum number of bytes read ahead from a client that sends its next request before the stream has ended;
 /// the rest stays in the kernel's buffer.
@@ -20,7 +20,7 @@ const LAST: &[u8] = b"0\r\n\r\n";
 
 /// A stream that is being sent on a connection. One event at a time: the next one is produced when the socket has
 /// accepted this one.
-pub(super) struct SseWriter<T> {
+pub(in crate::http) struct SseWriter<T> {
     io: T,
     /// `None` after its end.
     stream: Option<CountedBody>,
@@ -32,7 +32,7 @@ pub(super) struct SseWriter<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin> SseWriter<T> {
     /// Creates the sender of this stream; `ahead` was already read from the connection.
-    pub(super) fn new(io: T, stream: CountedBody, ahead: Bytes) -> Self {
+    pub(in crate::http) fn new(io: T, stream: CountedBody, ahead: Bytes) -> Self {
         Self {
             io,
             stream: Some(stream),
@@ -46,7 +46,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> SseWriter<T> {
 
     /// Sends the whole stream, and returns the connection with the bytes read ahead. Fails if the client
     /// disconnects.
-    pub(super) async fn send_all(mut self) -> io::Result<(T, Bytes)> {
+    ///
+    /// Fast path: the figures are at `ConnectionTakeover` and `WakeIsolated`.
+    pub(in crate::http) async fn send_all(mut self) -> io::Result<(T, Bytes)> {
         std::future::poll_fn(|cx| self.poll_end(cx)).await?;
         Ok((self.io, self.ahead))
     }
@@ -123,8 +125,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> SseWriter<T> {
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
-    use super::super::body::ResponseBody;
-    use super::super::idle::ActivityCounter;
+    use super::super::super::body::ResponseBody;
+    use super::super::super::idle::ActivityCounter;
     use super::super::sse::EventSender;
     use super::*;
 

@@ -7,8 +7,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use super::{
-    json::{ByShape, ShapeVisitor, StrictJson, ValidateOnly, duplicate_key, strict_object},
     params::{Params, ReadParams},
+    strict::{ByShape, ShapeVisitor, StrictJson, ValidateOnly, duplicate_key, strict_object},
 };
 
 /// A method's name; the most frequent ones are not copied.
@@ -63,6 +63,8 @@ pub enum ParsedBody {
 }
 
 /// Reads a body, or one message of a batch within it.
+///
+/// Fast path: the figures are at `ToolResult::answer`.
 #[derive(Clone, Copy)]
 pub struct BodySeed {
     within: bool,

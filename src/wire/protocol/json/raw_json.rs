@@ -67,6 +67,8 @@ impl SerializedJson {
     }
 
     /// Writes these lines, escaped for a JSON string.
+    ///
+    /// Fast path without a figure of its own: there is no intermediate text.
     pub fn lines_into(&self, bytes: &mut Vec<u8>) {
         self.lines(&mut Quoted(bytes));
     }
