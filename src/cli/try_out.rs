@@ -14,7 +14,8 @@ use gatewren_base::sys::{Secret, files};
 use gatewren_base::telemetry;
 use gatewren_gate::auth::{Agents, bootstrap, make_code};
 use gatewren_server::app::{
-    EngineSockets, HelperPlan, Server, ServerPlan, build, open_sockets, run as run_server, run_stdio,
+    EngineSockets, HelperPlan, Server, ServerPlan, build, open_sockets, run as run_server,
+    run_stdio,
 };
 
 /// The arguments of the command.

@@ -10,7 +10,8 @@ use gatewren_base::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings}
 use gatewren_base::sys::{Secret, is_root, started_by_systemd};
 use gatewren_base::telemetry;
 use gatewren_server::app::{
-    EngineSockets, HelperPlan, Server, ServerPlan, build, open_sockets, reject_connections, run as run_server,
+    EngineSockets, HelperPlan, Server, ServerPlan, build, open_sockets, reject_connections,
+    run as run_server,
 };
 
 /// The arguments of the command.
