@@ -8,7 +8,8 @@ use std::str::FromStr;
 use toml::Value;
 
 use super::fragment::WantedSetting;
-use gatewren_base::config::{Preset, Settings, TlsMode};
+use super::runtimes::{HostRuntimes, MEANING, parse_runtimes, runtime_words};
+use gatewren_base::config::{Preset, RuntimeKind, Settings, TlsMode};
 use gatewren_server::app::server_names;
 
 /// Where to listen: `9443`, or `192.168.1.10:9443` for only this address.
@@ -63,6 +64,18 @@ pub struct InitAnswers {
     pub own: bool,
     /// An agent to create.
     pub agent: Option<(String, Preset)>,
+    /// The runtimes whose containers are served.
+    pub runtimes: Option<Vec<RuntimeKind>>,
+}
+
+/// The values that the questions offer.
+pub struct OfferedValues<'a> {
+    /// The settings as they are.
+    pub settings: &'a Settings,
+    /// The port as it is.
+    pub port: u16,
+    /// The runtimes of this host; `None` if the helper's policy cannot be read.
+    pub runtimes: Option<&'a HostRuntimes>,
 }
 
 impl InitAnswers {
@@ -91,7 +104,8 @@ impl InitAnswers {
     }
 
     /// Asks on the terminal for each value that no option gave; an empty line keeps the offered value.
-    pub fn ask(mut self, settings: &Settings, port: u16, first: bool) -> Result<Self, String> {
+    pub fn ask(mut self, offered: &OfferedValues<'_>) -> Result<Self, String> {
+        let OfferedValues { settings, port, .. } = *offered;
         if self.names.is_empty() {
             let now = server_names(&settings.names);
             let now: Vec<&str> = now
@@ -136,7 +150,10 @@ impl InitAnswers {
                 other => return Err(format!("{other:?} is neither own nor files")),
             }
         }
-        if self.agent.is_none() && first {
+        if let (None, Some(runtimes)) = (&self.runtimes, offered.runtimes) {
+            self.runtimes = ask_runtimes(runtimes)?;
+        }
+        if self.agent.is_none() {
             let name = read_answer("Name of the first AI client (empty for none)", "")?;
             if !name.is_empty() {
                 let policy = read_answer(
@@ -149,6 +166,25 @@ impl InitAnswers {
         }
         Ok(self)
     }
+}
+
+/// Asks which runtimes to serve, if one is installed and not served; returns `None` if nothing is to change.
+fn ask_runtimes(runtimes: &HostRuntimes) -> Result<Option<Vec<RuntimeKind>>, String> {
+    if runtimes.unserved().is_empty() {
+        return Ok(None);
+    }
+    let unfinished = |_| "nothing was changed: standard error is closed".to_owned();
+    let mut lines = vec![MEANING.to_owned()];
+    for kind in runtimes.found() {
+        let trace = runtimes.trace(kind).unwrap_or_default();
+        lines.push(format!("  {kind}: {trace}"));
+    }
+    writeln!(io::stderr(), "{}", lines.join("\n")).map_err(unfinished)?;
+    let now = runtime_words(runtimes.served());
+    let answer = read_answer("Runtimes whose containers are served", &now)?;
+    Ok((answer != now)
+        .then(|| parse_runtimes(&answer))
+        .transpose()?)
 }
 
 /// Reads one line of standard input; returns the offer if the line is empty.

@@ -12,11 +12,12 @@ use super::super::console::output::conclude;
 use super::super::console::runtime;
 use super::super::console::target::InstanceArgs;
 use super::super::owner_action::owner_context;
-use super::answers::{CertificateFiles, InitAnswers, Listen};
+use super::answers::{CertificateFiles, InitAnswers, Listen, OfferedValues};
 use super::authority;
 use super::fragment::InitFragment;
+use super::runtimes::{HostRuntimes, runtime_words};
 use super::service;
-use gatewren_base::config::{Policy, Preset, Settings, TlsMode};
+use gatewren_base::config::{Policy, Preset, RuntimeKind, Settings, TlsMode};
 use gatewren_base::sys::{Secret, is_asked, rfc3339};
 use gatewren_gate::auth::AgentSpec;
 use gatewren_gate::owner_actions::{Expiry, admit, fit_name, sanitize, valid_until};
@@ -55,6 +56,10 @@ pub struct InitArgs {
     #[arg(long, conflicts_with = "cert")]
     own_cert: bool,
 
+    /// Serve the containers of this runtime: lxc, docker or podman; repeat it for more. Others are not served
+    #[arg(long = "runtime", value_name = "RUNTIME", conflicts_with = "dir")]
+    runtimes: Vec<RuntimeKind>,
+
     /// Create an agent with this name, unless it exists
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
@@ -84,6 +89,7 @@ struct Done {
     agent: Option<(Agent, Option<Secret>)>,
     agents: usize,
     has_password: bool,
+    runtimes: Option<HostRuntimes>,
 }
 
 /// Runs the command; exits with 1 if it failed.
@@ -99,7 +105,13 @@ async fn set_up(args: &InitArgs) -> Result<Done, String> {
     let managed =
         !args.place.is_a_directory() && args.place.is_standard() && service::is_installed().await;
     let door = LocalServer::of(&settings, None, managed).await;
-    let answers = answers(args, &settings, door.port)?;
+    let runtimes = runtimes(args)?;
+    let offered = OfferedValues {
+        settings: &settings,
+        port: door.port,
+        runtimes: runtimes.as_ref(),
+    };
+    let answers = answers(args, &offered)?;
     let mut done = Done::default();
     let wanted = planned_settings(args, &settings, &answers);
     let makes_way = authority::must_be_replaced(&wanted)?;
@@ -130,6 +142,16 @@ async fn set_up(args: &InitArgs) -> Result<Done, String> {
             done.changed.push("the service was started".to_owned());
         }
     }
+    if let (Some(wanted), Some(runtimes)) = (&answers.runtimes, &runtimes)
+        && runtimes.serve(wanted)?
+    {
+        let file = runtimes.path().display();
+        done.changed.push(format!("runtimes in {file}"));
+        if managed {
+            service::reload_helper().await?;
+        }
+    }
+    done.runtimes = self::runtimes(args)?;
     let settings = args.place.settings()?;
     let door = LocalServer::of(&settings, None, managed).await;
     (done.url, done.page) = (door.url(&settings, "/mcp"), door.url(&settings, "/owner"));
@@ -161,8 +183,22 @@ fn planned_settings(args: &InitArgs, settings: &Settings, answers: &InitAnswers)
     wanted
 }
 
+/// The runtimes of this host. `None` for a directory of `try`, which serves what it finds, and if the helper's policy
+/// cannot be read and no option is about it.
+fn runtimes(args: &InitArgs) -> Result<Option<HostRuntimes>, String> {
+    if args.place.is_a_directory() {
+        return Ok(None);
+    }
+    let file = args.place.file_of_settings().with_file_name("helper.toml");
+    match HostRuntimes::read(file) {
+        Ok(runtimes) => Ok(Some(runtimes)),
+        Err(_) if args.runtimes.is_empty() => Ok(None),
+        Err(cause) => Err(format!("nothing was changed: {cause}")),
+    }
+}
+
 /// The answers from the options and from the terminal.
-fn answers(args: &InitArgs, settings: &Settings, port: u16) -> Result<InitAnswers, String> {
+fn answers(args: &InitArgs, offered: &OfferedValues<'_>) -> Result<InitAnswers, String> {
     let given = InitAnswers {
         names: args.names.iter().map(|name| name.to_lowercase()).collect(),
         listen: args.listen,
@@ -173,6 +209,7 @@ fn answers(args: &InitArgs, settings: &Settings, port: u16) -> Result<InitAnswer
             .map(|(cert, key)| CertificateFiles { cert, key }),
         own: args.own_cert,
         agent: args.agent.clone().map(|name| (name, args.policy)),
+        runtimes: (!args.runtimes.is_empty()).then(|| args.runtimes.clone()),
     };
     if let Some((name, _)) = &given.agent {
         fit_name(name)?;
@@ -183,7 +220,7 @@ fn answers(args: &InitArgs, settings: &Settings, port: u16) -> Result<InitAnswer
     if !is_asked() {
         return Err("standard input is not a terminal; use --yes and options".to_owned());
     }
-    given.ask(settings, port, true)
+    given.ask(offered)
 }
 
 fn listen_value(listen: Listen) -> toml::Value {
@@ -285,6 +322,7 @@ impl Done {
             )),
             None => {}
         }
+        lines.extend(self.runtimes.as_ref().and_then(unserved_words));
         lines.push("Next:".to_owned());
         if self.agents == 0 {
             lines.push(
@@ -312,10 +350,33 @@ impl Done {
                 "expires": agent.expires_ms.map(rfc3339), "token": token.as_ref().map(Secret::expose),
             })
         });
+        let runtimes = self.runtimes.as_ref().map(|runtimes| {
+            let words =
+                |kinds: &[RuntimeKind]| kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>();
+            json!({ "found": words(&runtimes.found()), "served": words(runtimes.served()) })
+        });
         let fields: Value = json!({
             "url": self.url, "page": self.page, "changed": self.changed, "authority": self.authority,
-            "agent": agent, "agents": self.agents, "owner_password": self.has_password,
+            "agent": agent, "agents": self.agents, "owner_password": self.has_password, "runtimes": runtimes,
         });
         fields.to_string()
     }
+}
+
+/// Says which runtimes are installed and not served, and how to serve them.
+fn unserved_words(runtimes: &HostRuntimes) -> Option<String> {
+    let unserved = runtimes.unserved();
+    if unserved.is_empty() {
+        return None;
+    }
+    let options = [runtimes.served(), &unserved].concat();
+    let options: Vec<String> = options
+        .iter()
+        .map(|kind| format!("--runtime {kind}"))
+        .collect();
+    Some(format!(
+        "  containers of these runtimes are not served: {}; to serve them:\n    gatewren init --yes {}",
+        runtime_words(&unserved),
+        options.join(" ")
+    ))
 }

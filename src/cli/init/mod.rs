@@ -4,6 +4,7 @@ mod answers;
 mod authority;
 mod entry;
 mod fragment;
+mod runtimes;
 mod service;
 
 pub use entry::{InitArgs, run};

@@ -11,6 +11,9 @@ use super::answers::Listen;
 /// The socket unit has the port; this drop-in changes it without editing the package's file (systemd.unit(5)).
 const DROP_IN: &str = "/etc/systemd/system/gatewren.socket.d/10-init.conf";
 
+/// The unit of the helper.
+const HELPER: &str = "gatewren-helper.service";
+
 /// The units to start, in this order.
 const STARTED: [&str; 3] = [
     "gatewren.socket",
@@ -92,4 +95,15 @@ pub async fn take(changed: bool) -> Result<bool, String> {
     Err("the service did not start or reload; gatewren check and systemctl status gatewren.service show why; fix it, \
          then run `gatewren init` again"
         .to_owned())
+}
+
+/// Makes a running helper read its policy again. One that does not run reads it when it starts.
+pub async fn reload_helper() -> Result<(), String> {
+    let helper = UnitState::of(HELPER).await.unwrap_or_default();
+    if !helper.is_active() || succeeds("systemctl", &["reload", HELPER]).await {
+        return Ok(());
+    }
+    Err(format!(
+        "{HELPER} did not reload helper.toml; systemctl status {HELPER} shows why"
+    ))
 }

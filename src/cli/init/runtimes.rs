@@ -1,0 +1,225 @@
+//! The container runtimes of this host, and the key of `helper.toml` that names those that are served.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
+
+use super::super::console::program::is_there;
+use gatewren_base::config::{HelperPolicy, RuntimeKind};
+use gatewren_base::sys::files;
+
+/// The key in `helper.toml`.
+const KEY: &str = "runtimes";
+
+/// The most bytes of a `helper.toml`; a larger one is rejected, as the helper rejects it.
+const MAX_BYTES: usize = 1 << 20;
+
+/// What serving a runtime means.
+pub const MEANING: &str = "\
+A client whose policy allows commands in containers can then run them as root in those of the runtimes below. A
+container that has the host's devices, files or processes counts as the host: a command in it also needs host_shell.";
+
+/// The runtimes that are installed, and those that the helper's policy serves.
+pub struct HostRuntimes {
+    path: PathBuf,
+    policy: HelperPolicy,
+}
+
+impl HostRuntimes {
+    /// Reads the policy of the helper.
+    ///
+    /// # Errors
+    /// Fails if the helper would reject the file too.
+    pub fn read(path: PathBuf) -> Result<Self, String> {
+        let policy = HelperPolicy::load(&path).map_err(|e| e.to_string())?;
+        Ok(Self { path, policy })
+    }
+
+    /// The file with the policy.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The runtimes that are served.
+    pub fn served(&self) -> &[RuntimeKind] {
+        &self.policy.runtimes
+    }
+
+    /// The runtimes that are installed.
+    pub fn found(&self) -> Vec<RuntimeKind> {
+        RuntimeKind::ALL
+            .into_iter()
+            .filter(|kind| self.trace(*kind).is_some())
+            .collect()
+    }
+
+    /// The runtimes that are installed and not served.
+    pub fn unserved(&self) -> Vec<RuntimeKind> {
+        let mut found = self.found();
+        found.retain(|kind| !self.policy.serves(*kind));
+        found
+    }
+
+    /// Returns how a runtime was found: its socket, or that its programs are installed; `None` if it was not.
+    pub fn trace(&self, kind: RuntimeKind) -> Option<String> {
+        match self.policy.socket(kind) {
+            Some(socket) => socket.exists().then(|| socket.display().to_string()),
+            None => is_there("lxc-attach").then(|| "its programs are installed".to_owned()),
+        }
+    }
+
+    /// Makes the policy serve exactly these runtimes; returns whether that is a change. Restores the file if the
+    /// helper would reject it.
+    pub fn serve(&self, runtimes: &[RuntimeKind]) -> Result<bool, String> {
+        if sorted(self.served()) == sorted(runtimes) {
+            return Ok(false);
+        }
+        let failed = |cause: &dyn std::fmt::Display| format!("{}: {cause}", self.path.display());
+        let before = match self.path.exists() {
+            true => {
+                let bytes =
+                    files::read_bounded(&self.path, MAX_BYTES).map_err(|e| e.to_string())?;
+                Some(String::from_utf8(bytes).map_err(|e| failed(&e))?)
+            }
+            false => None,
+        };
+        let after = set_runtimes(before.as_deref().unwrap_or(""), runtimes)?;
+        self.replace(&after)?;
+        let wrong = match HelperPolicy::load(&self.path) {
+            Ok(policy) if policy.runtimes == runtimes => return Ok(true),
+            Ok(_) => failed(&"the key runtimes cannot be set"),
+            Err(wrong) => wrong.to_string(),
+        };
+        match before {
+            Some(before) => self.replace(&before)?,
+            None => fs::remove_file(&self.path).map_err(|e| failed(&e))?,
+        }
+        Err(wrong)
+    }
+
+    /// Replaces the file atomically: the helper reads the old or the new one.
+    fn replace(&self, text: &str) -> Result<(), String> {
+        files::write_public(&self.path, text.as_bytes()).map_err(|e| e.to_string())
+    }
+}
+
+/// Parses runtimes that are separated by spaces or commas.
+pub fn parse_runtimes(text: &str) -> Result<Vec<RuntimeKind>, String> {
+    let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+    let parsed = words.map(|word| word.to_lowercase().parse().map_err(|e| format!("{e}")));
+    parsed
+        .collect::<Result<Vec<_>, _>>()
+        .map(|all| sorted(&all))
+}
+
+/// Returns the words of runtimes, separated by spaces.
+pub fn runtime_words(runtimes: &[RuntimeKind]) -> String {
+    let words: Vec<&str> = runtimes.iter().map(|kind| kind.word()).collect();
+    words.join(" ")
+}
+
+/// Returns the runtimes in one order, each once.
+fn sorted(runtimes: &[RuntimeKind]) -> Vec<RuntimeKind> {
+    let all = RuntimeKind::ALL.into_iter();
+    all.filter(|kind| runtimes.contains(kind)).collect()
+}
+
+/// Returns the text with the key set. Everything else in it stays: the owner's file has comments.
+fn set_runtimes(text: &str, runtimes: &[RuntimeKind]) -> Result<String, String> {
+    let words: Vec<String> = runtimes
+        .iter()
+        .map(|kind| format!("{:?}", kind.word()))
+        .collect();
+    let line = format!("{KEY} = [{}]", words.join(", "));
+    let table = DeTable::parse(text).map_err(|e| e.to_string())?;
+    let mut entries = table.get_ref().iter();
+    if let Some((key, value)) = entries.find(|(key, _)| key.get_ref() == KEY) {
+        let mut text = text.to_owned();
+        text.replace_range(key.span().start..value.span().end, &line);
+        return Ok(text);
+    }
+    let sample = format!("#{KEY} = ");
+    let mut lines: Vec<&str> = text.lines().collect();
+    let below_sample = lines.iter().position(|line| line.starts_with(&sample));
+    lines.insert(below_sample.map_or(lines.len(), |at| at + 1), &line);
+    Ok(lines.join("\n") + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gatewren_base::sys::Scratch;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use RuntimeKind::{Docker, Lxc, Podman};
+
+    fn policy_file(scratch: &Scratch, text: &str) -> PathBuf {
+        let folder = scratch.join("etc");
+        fs::create_dir_all(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = folder.join("helper.toml");
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[test]
+    fn the_key_is_set_where_it_is_and_all_else_stays() {
+        let cases = [
+            ("", "runtimes = [\"docker\"]\n"),
+            (
+                "# a\n#runtimes = [\"lxc\"]\n\npower = \"on\"\n",
+                "# a\n#runtimes = [\"lxc\"]\nruntimes = [\"docker\"]\n\npower = \"on\"\n",
+            ),
+            (
+                "power = \"on\"\n  runtimes=[ # mine\n 'lxc',\n] # end\n",
+                "power = \"on\"\n  runtimes = [\"docker\"] # end\n",
+            ),
+        ];
+        for (before, after) in cases {
+            assert_eq!(set_runtimes(before, &[Docker]).as_deref(), Ok(after));
+        }
+        assert!(set_runtimes("= 1", &[Docker]).is_err());
+    }
+
+    #[test]
+    fn a_rerun_changes_nothing() {
+        let scratch = Scratch::new();
+        let path = policy_file(&scratch, "power = \"on\"\n");
+        let runtimes = HostRuntimes::read(path.clone()).unwrap();
+        assert_eq!(runtimes.served(), [Lxc]);
+        assert_eq!(runtimes.serve(&[Lxc, Podman]), Ok(true));
+        let written = fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            written,
+            "power = \"on\"\nruntimes = [\"lxc\", \"podman\"]\n"
+        );
+        let again = HostRuntimes::read(path.clone()).unwrap();
+        assert_eq!(again.served(), [Lxc, Podman]);
+        assert_eq!(again.serve(&[Podman, Lxc]), Ok(false));
+        assert_eq!(fs::read_to_string(&path).unwrap(), written);
+    }
+
+    #[test]
+    fn a_socket_that_is_there_is_found() {
+        let scratch = Scratch::new();
+        let socket = scratch.join("docker.sock");
+        let text =
+            format!("docker_socket = {socket:?}\npodman_socket = \"/nonexistent/podman.sock\"\n");
+        let path = policy_file(&scratch, &text);
+        let runtimes = HostRuntimes::read(path).unwrap();
+        assert_eq!(runtimes.trace(Docker), None);
+        fs::write(&socket, "").unwrap();
+        assert_eq!(runtimes.trace(Docker), Some(socket.display().to_string()));
+        assert!(runtimes.unserved().contains(&Docker) && !runtimes.found().contains(&Podman));
+    }
+
+    #[test]
+    fn words_that_are_no_runtime_are_refused() {
+        assert_eq!(parse_runtimes("podman, lxc lxc"), Ok(vec![Lxc, Podman]));
+        assert_eq!(parse_runtimes("Docker"), Ok(vec![Docker]));
+        let refused = parse_runtimes("nspawn").unwrap_err();
+        assert!(refused.contains("lxc, docker, podman"), "{refused}");
+        assert_eq!(runtime_words(&[Lxc, Docker]), "lxc docker");
+    }
+}
