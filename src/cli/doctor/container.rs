@@ -1,4 +1,4 @@
-//! Checks the helper, and that a command in a real container is killed with all its child processes.
+//! Checks in a real container of each runtime that a command is killed with all its child processes.
 
 use std::fs;
 use std::time::Duration;
@@ -6,9 +6,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::finding::Finding;
-use gatewren_base::config::Reach;
+use super::runtimes::helper_problem;
+use gatewren_base::config::{Reach, RuntimeKind};
 use gatewren_base::sys::random_bytes;
-use gatewren_host::backends::{BackendError, ContainerRef, Lxc, Program, Shell, ShellCall};
+use gatewren_host::backends::{
+    ContainerDetails, ContainerRef, ContainerState, Program, Shell, ShellCall, ShellOutcome,
+};
 use gatewren_host::helper_client::HelperClient;
 
 /// The reference in the helper's log.
@@ -20,41 +23,75 @@ const WAIT: Duration = Duration::from_secs(8);
 /// The pause between two looks at the processes.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// The name of the check.
+const CHECK: &str = "kill test";
+
 /// The number of processes of the command: one in its own session, one whose parent has exited, and itself.
 const STARTED: usize = 3;
 
-/// Checks through this helper.
-pub async fn look(helper: &HelperClient) -> Vec<Finding> {
-    let lxc = Lxc::new(helper.clone()).view_for(&Reach::everything(), REFERENCE);
-    let containers = match lxc.all_vitals().await {
-        Ok(containers) => containers,
-        Err(cause) => return vec![helper_problem("helper", &cause)],
-    };
-    let mut found = vec![Finding::good("helper", "it answers")];
-    let running = containers.iter().find(|container| !container.frozen);
-    found.push(match running {
-        Some(container) => kill_test(helper, &container.container).await,
-        None => Finding::skipped(
-            "kill test",
+/// The most containers of a runtime that are tried: many images have no shell.
+const MAX_TRIED: usize = 4;
+
+/// The exit codes of a shell, and of the helper, for a program that cannot be executed or was not found.
+const NO_PROGRAM: [i32; 2] = [126, 127];
+
+/// Checks one running container of each runtime, through this helper.
+pub async fn look(helper: &HelperClient, containers: &[ContainerDetails]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for kind in RuntimeKind::ALL {
+        let running: Vec<&ContainerDetails> = containers
+            .iter()
+            .filter(|one| one.name.runtime() == kind && one.state == ContainerState::Running)
+            .collect();
+        if !running.is_empty() {
+            found.push(test_runtime(helper, &running).await);
+        }
+    }
+    if found.is_empty() {
+        found.push(Finding::skipped(
+            CHECK,
             "no container is running to start and kill a command in",
-        ),
-    });
+        ));
+    }
     found
 }
 
-fn helper_problem(check: &'static str, cause: &BackendError) -> Finding {
-    let seen = cause.message.clone();
-    let remedy = cause.hint.clone();
-    let remedy = remedy.unwrap_or_else(|| "systemctl status gatewren-helper.socket".to_owned());
-    Finding::problem(check, seen, remedy)
+/// Tests the first of these containers that has a shell.
+async fn test_runtime(helper: &HelperClient, running: &[&ContainerDetails]) -> Finding {
+    let mut seen = None;
+    for container in running.iter().take(MAX_TRIED) {
+        let refused = container
+            .engine
+            .as_ref()
+            .and_then(|engine| engine.no_commands.as_ref());
+        if let Some(why) = refused {
+            let words = format!("commands cannot run in {}: {why}", container.name);
+            seen = Some(Finding::warning(
+                CHECK,
+                words,
+                "use runc or crun as its OCI runtime",
+            ));
+            continue;
+        }
+        match kill_test(helper, &container.name).await {
+            Some(finding) => return finding,
+            None => {
+                let words = format!("{} has no shell, so nothing was verified", container.name);
+                seen = seen.or(Some(Finding::skipped(CHECK, words)));
+            }
+        }
+    }
+    seen.unwrap_or_else(|| Finding::skipped(CHECK, "no container was tried"))
 }
 
 /// Starts processes in a container that sleep for a unique number of seconds, drops the call, and checks whether
-/// any of them is left.
-async fn kill_test(helper: &HelperClient, container: &ContainerRef) -> Finding {
-    const CHECK: &str = "kill test";
+/// any of them is left. Returns `None` if the container has no shell.
+async fn kill_test(helper: &HelperClient, container: &ContainerRef) -> Option<Finding> {
     let Ok(random) = random_bytes::<4>() else {
-        return Finding::skipped(CHECK, "the kernel returned no random number");
+        return Some(Finding::skipped(
+            CHECK,
+            "the kernel returned no random number",
+        ));
     };
     let seconds = (1_000_000_000 + u64::from(u32::from_be_bytes(random))).to_string();
     let (_stop, stopped) = tokio::sync::watch::channel(false);
@@ -65,8 +102,8 @@ async fn kill_test(helper: &HelperClient, container: &ContainerRef) -> Finding {
     let started = tokio::select! {
         ended = running => {
             return match ended {
-                Ok(outcome) => unexpected_exit(container, &outcome.stderr),
-                Err(cause) => helper_problem(CHECK, &cause),
+                Ok(outcome) => unexpected_exit(container, &outcome),
+                Err(cause) => Some(helper_problem(CHECK, &cause)),
             };
         }
         started = wait_until(|| count_sleeping(&seconds) >= STARTED) => started,
@@ -77,9 +114,9 @@ async fn kill_test(helper: &HelperClient, container: &ContainerRef) -> Finding {
         let seen = format!(
             "the processes of {container} are not visible from here, so nothing was verified"
         );
-        return Finding::skipped(CHECK, seen);
+        return Some(Finding::skipped(CHECK, seen));
     }
-    match wait_until(|| count_sleeping(&seconds) == 0).await {
+    Some(match wait_until(|| count_sleeping(&seconds) == 0).await {
         Some(took) => Finding::good(
             CHECK,
             format!(
@@ -95,13 +132,27 @@ async fn kill_test(helper: &HelperClient, container: &ContainerRef) -> Finding {
             ),
             format!("journalctl -u gatewren-helper; kill them: pkill -f 'sleep {seconds}'"),
         ),
-    }
+    })
 }
 
-fn unexpected_exit(container: &ContainerRef, output: &str) -> Finding {
-    let seen = format!("a command in {container} exited at once: {output}");
-    let remedy = format!("lxc-attach -n {container} -- sh -c 'sleep 1'");
-    Finding::problem("kill test", seen, remedy)
+/// The finding for a command that ended by itself; `None` if its program does not exist.
+fn unexpected_exit(container: &ContainerRef, outcome: &ShellOutcome) -> Option<Finding> {
+    if outcome
+        .exit_code
+        .is_some_and(|code| NO_PROGRAM.contains(&code))
+    {
+        return None;
+    }
+    let seen = format!(
+        "a command in {container} exited at once: {}",
+        outcome.stderr
+    );
+    let name = container.name();
+    let remedy = match container.runtime() {
+        RuntimeKind::Lxc => format!("lxc-attach -n {name} -- sh -c 'sleep 1'"),
+        other => format!("{other} exec {name} sh -c 'sleep 1'"),
+    };
+    Some(Finding::problem(CHECK, seen, remedy))
 }
 
 fn command(seconds: &str) -> ShellCall {

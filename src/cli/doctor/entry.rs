@@ -13,7 +13,9 @@ use super::super::console::runtime;
 use super::super::console::target::InstanceArgs;
 use super::super::job::helper_of;
 use super::finding::{Finding, FindingState};
-use super::{agents, backups, call, certificate, container, machine, reach, service, stores};
+use super::{
+    agents, backups, call, certificate, container, machine, reach, runtimes, service, stores,
+};
 use gatewren_base::config::Settings;
 use gatewren_base::sys::Requester;
 use gatewren_host::helper_client::HelperClient;
@@ -34,7 +36,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "ADDRESS:PORT")]
     address: Option<SocketAddr>,
 
-    /// Skip the self-tests: the command in a container that is killed, and the call with a temporary token
+    /// Skip the self-tests: the command in a container of each runtime that is killed, and the call with a temporary token
     #[arg(long)]
     no_self_test: bool,
 
@@ -139,8 +141,10 @@ async fn check_as_service(
     match helper_of(&args.place, settings, &file) {
         Ok((socket, _open)) => {
             let helper = HelperClient::connect_to(socket).on_behalf_of(Requester::Owner);
+            let (found, containers) = runtimes::look(&helper).await;
+            report.report_all(found);
             if !args.no_self_test {
-                report.report_all(container::look(&helper).await);
+                report.report_all(container::look(&helper, &containers).await);
             }
             report.report_finding(backups::look(&helper).await);
         }

@@ -168,8 +168,8 @@ fn lxc() -> Finding {
     if missing.is_empty() {
         Finding::good("lxc", "its programs are installed")
     } else if there.is_empty() {
-        Finding::skipped("lxc", "LXC is not installed, so there are no containers")
-            .with("apt install lxc, if you want containers")
+        Finding::skipped("lxc", "LXC is not installed")
+            .with("apt install lxc, if you want its containers")
     } else {
         let seen = format!("{} is missing", missing.join(", "));
         Finding::problem("lxc", seen, "apt install --reinstall lxc")

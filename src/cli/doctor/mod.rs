@@ -9,6 +9,7 @@ mod entry;
 mod finding;
 mod machine;
 mod reach;
+mod runtimes;
 mod service;
 mod stores;
 

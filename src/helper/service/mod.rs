@@ -15,4 +15,5 @@ pub mod lxc_runtime;
 pub mod perform;
 pub mod policy_check;
 pub mod runtime;
+pub mod runtime_report;
 pub mod serve;

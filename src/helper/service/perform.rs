@@ -2,7 +2,7 @@
 
 use gatewren_wire::operations::{ContainerRef, Operation, OperationEnd, OperationRefusal};
 
-use super::{container_operations, events, host_operations, policy_check};
+use super::{container_operations, events, host_operations, policy_check, runtime_report};
 use crate::backup::operations;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
@@ -63,6 +63,7 @@ pub async fn perform(
         Operation::Mail(letter) => mail::send(context, letter).await,
         Operation::Backup { action } => operations::perform(context, action).await,
         Operation::ContainerList {} => container_operations::list(context).await,
+        Operation::RuntimeReport {} => runtime_report::report(context).await,
         Operation::Restart { plan } => power::schedule(context, "reboot", plan).await,
         Operation::Shutdown { plan } => power::schedule(context, "poweroff", plan).await,
         Operation::CancelShutdown {} => power::cancel(context).await,

@@ -101,8 +101,9 @@ mod tests {
     }
 
     /// Operations that read containers.
-    fn reads(container: impl Fn() -> ContainerRef) -> [Operation; 7] {
+    fn reads(container: impl Fn() -> ContainerRef) -> [Operation; 8] {
         [
+            Operation::RuntimeReport {},
             Operation::ContainerList {},
             Operation::ContainerInfo {
                 container: container(),

@@ -30,6 +30,7 @@ mod reaper_messages;
 mod refusal;
 mod repair;
 mod request;
+mod runtime_report;
 mod snapshot_name;
 mod ssh_keys;
 mod text_type;
@@ -82,6 +83,7 @@ pub use reaper_messages::{MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, ReaperLaunch, Reap
 pub use refusal::{OperationRefusal, RefusalCode};
 pub use repair::{HostRepair, RepairOutcome, RepairResult};
 pub use request::HelperRequest;
+pub use runtime_report::{EngineDescription, RuntimeReport};
 pub use snapshot_name::SnapshotName;
 pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyAction, SshKeyChange};
 pub use tunnels::{Tunnel, TunnelPeer};

@@ -73,6 +73,9 @@ operations! {
         } with (container) = changes("container_command", ContainerShell).takes(TimeClass::Command).on(container);
         /// Print the containers, a name a line.
         ContainerList {} = reads("container_list", LxcReads);
+        /// Print which container runtimes are here, served and answer, a JSON object a line
+        /// ([`RuntimeReport`](super::runtime_report::RuntimeReport)).
+        RuntimeReport {} = reads("runtime_report", LxcReads);
         /// Print the state, first process and addresses of a container, as `lxc-info` does.
         ContainerInfo {
             /// The container.

@@ -352,6 +352,11 @@ impl LxcView {
             .await?)
     }
 
+    /// Checks that the caller may see all containers.
+    pub(super) fn check_sees_all(&self) -> Result<(), BackendError> {
+        self.access.everything()
+    }
+
     /// Whether the caller may access a container.
     pub(super) fn shows(&self, name: &ContainerRef) -> bool {
         self.access.shows(name)

@@ -1,4 +1,4 @@
-//! The LXC containers: queries, actions and events.
+//! The containers of all runtimes: queries, actions and events.
 
 mod changes;
 mod config;
@@ -7,6 +7,7 @@ mod details;
 mod events;
 mod inside;
 mod listing;
+mod runtimes;
 
 pub use changes::{ContainerDefinition, ContainerSnapshot};
 pub use containers::{Lxc, LxcView};

@@ -1,0 +1,277 @@
+//! Checks the helper, the container runtimes that it serves, and which containers count as the host.
+
+use super::finding::Finding;
+use gatewren_base::config::{Reach, RuntimeKind};
+use gatewren_host::backends::{
+    BackendError, ContainerDetails, EngineDescription, Lxc, RuntimeReport,
+};
+use gatewren_host::helper_client::HelperClient;
+
+/// The reference in the helper's log.
+const REFERENCE: &str = "gatewren doctor";
+
+/// The most containers with rights over the host that have a finding of their own; the others are counted.
+const MAX_NAMED: usize = 10;
+
+/// Checks through this helper; also returns the containers that were found.
+pub async fn look(helper: &HelperClient) -> (Vec<Finding>, Vec<ContainerDetails>) {
+    let lxc = Lxc::new(helper.clone()).view_for(&Reach::everything(), REFERENCE);
+    let reports = match lxc.runtimes().await {
+        Ok(reports) => reports,
+        Err(cause) => return (vec![helper_problem("helper", &cause)], Vec::new()),
+    };
+    let mut found = vec![Finding::good("helper", "it answers")];
+    found.extend(
+        reports
+            .iter()
+            .filter_map(|one| check_runtime(one, &reports)),
+    );
+    let containers = match lxc.all().await {
+        Ok(containers) => containers,
+        Err(cause) => {
+            found.push(helper_problem("containers", &cause));
+            Vec::new()
+        }
+    };
+    found.extend(find_host_rights(&containers));
+    (found, containers)
+}
+
+/// The finding for an error of the helper.
+pub fn helper_problem(check: &'static str, cause: &BackendError) -> Finding {
+    let seen = cause.message.clone();
+    let remedy = cause.hint.clone();
+    let remedy = remedy.unwrap_or_else(|| "systemctl status gatewren-helper.socket".to_owned());
+    Finding::problem(check, seen, remedy)
+}
+
+/// The finding for one runtime. `None` for LXC that works, which another check is about, and for an absent runtime that
+/// is not served.
+fn check_runtime(report: &RuntimeReport, all: &[RuntimeReport]) -> Option<Finding> {
+    let (kind, check) = (report.runtime, report.runtime.word());
+    let (title, socket) = (kind.title(), report.socket.as_deref().unwrap_or_default());
+    if !report.is_served {
+        let seen = match kind {
+            RuntimeKind::Lxc => "LXC is installed, and its containers are not served".to_owned(),
+            _ => {
+                format!("the socket {socket} exists, and the containers of {title} are not served")
+            }
+        };
+        return report
+            .is_here
+            .then(|| Finding::skipped(check, seen).with(serving_hint(kind, all)));
+    }
+    if let Some(engine) = &report.engine {
+        return Some(check_engine(title, check, socket, engine));
+    }
+    let error = report.error.as_ref()?;
+    if kind == RuntimeKind::Lxc {
+        // LXC is served by default, so a host without it needs no change.
+        return report
+            .is_here
+            .then(|| Finding::problem(check, error, "journalctl -u gatewren-helper -n 30"));
+    }
+    let unit = match kind {
+        RuntimeKind::Podman => "podman.socket",
+        _ => "docker.socket",
+    };
+    Some(if report.is_here {
+        let remedy = format!(
+            "systemctl status {check} {unit}; root must own {socket} and its directory, and only root may write to \
+             that directory"
+        );
+        Finding::problem(check, error, remedy)
+    } else {
+        let seen = format!("{title} is served, and its socket {socket} does not exist");
+        let remedy = format!(
+            "systemctl enable --now {unit}; or set {check}_socket, or remove {check:?} from runtimes, in helper.toml"
+        );
+        Finding::problem(check, seen, remedy)
+    })
+}
+
+/// The finding for an engine that answers.
+fn check_engine(
+    title: &str,
+    check: &'static str,
+    socket: &str,
+    engine: &EngineDescription,
+) -> Finding {
+    let seen = format!(
+        "{title} {} answers at {socket}: API {}, cgroups version {} by {}, runtime {}",
+        engine.version,
+        engine.api_version,
+        engine.cgroup_version,
+        engine.cgroup_driver,
+        engine.oci_runtime
+    );
+    if engine.is_rootless {
+        let seen =
+            format!("{seen}; it runs without root, so commands cannot run in its containers");
+        return Finding::warning(check, seen, "use the socket of the service that root runs");
+    }
+    if engine.cgroup_version == "1" {
+        let seen = format!("{seen}; without version 2 only the reaper kills what a command in a container started");
+        let remedy = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line";
+        return Finding::warning(check, seen, remedy);
+    }
+    Finding::good(check, seen)
+}
+
+/// The command that serves one more runtime.
+fn serving_hint(kind: RuntimeKind, all: &[RuntimeReport]) -> String {
+    let served = all
+        .iter()
+        .filter(|one| one.is_served || one.runtime == kind);
+    let options: Vec<String> = served
+        .map(|one| format!("--runtime {}", one.runtime))
+        .collect();
+    format!(
+        "gatewren init --yes {}, if you want to serve them",
+        options.join(" ")
+    )
+}
+
+/// A warning for each container in which a command has the rights of the host's root.
+fn find_host_rights(containers: &[ContainerDetails]) -> Vec<Finding> {
+    const CHECK: &str = "host rights";
+    let all = containers.iter().filter_map(|container| {
+        let rights = &container.engine.as_ref()?.host_rights;
+        (!rights.is_empty()).then(|| (&container.name, rights.join("; ")))
+    });
+    let all: Vec<_> = all.collect();
+    let named = all.iter().take(MAX_NAMED).map(|(name, rights)| {
+        let seen =
+            format!("{name} counts as the host, so commands in it need host_shell: {rights}");
+        Finding::warning(
+            CHECK,
+            seen,
+            "create it again without these rights if it does not need them",
+        )
+    });
+    let mut found: Vec<Finding> = named.collect();
+    if all.len() > MAX_NAMED {
+        let seen = format!(
+            "{} more containers count as the host",
+            all.len() - MAX_NAMED
+        );
+        found.push(Finding::warning(
+            CHECK,
+            seen,
+            "gatewren state get /public/packageData lists them",
+        ));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::FindingState;
+    use super::*;
+    use gatewren_host::backends::{ContainerState, EngineFacts};
+
+    fn report(runtime: RuntimeKind, is_served: bool, is_here: bool) -> RuntimeReport {
+        RuntimeReport {
+            runtime,
+            is_served,
+            is_here,
+            socket: Some(format!("/run/{runtime}.sock")),
+            engine: None,
+            error: is_served.then(|| "it does not answer".to_owned()),
+        }
+    }
+
+    fn container(name: &str, host_rights: &[&str]) -> ContainerDetails {
+        let engine = EngineFacts {
+            host_rights: host_rights.iter().map(ToString::to_string).collect(),
+            ..EngineFacts::default()
+        };
+        ContainerDetails {
+            name: name.parse().unwrap(),
+            runtime: "docker",
+            hostname: None,
+            state: ContainerState::Running,
+            init_pid: None,
+            addresses: Vec::new(),
+            os: None,
+            autostart: false,
+            unprivileged: false,
+            memory_bytes: None,
+            cpu_usage_us: None,
+            pids: None,
+            disk_bytes: None,
+            config: None,
+            engine: Some(engine),
+        }
+    }
+
+    #[test]
+    fn a_runtime_that_is_here_and_not_served_is_a_hint_with_the_command() {
+        let all = [
+            report(RuntimeKind::Lxc, true, true),
+            report(RuntimeKind::Docker, false, true),
+            report(RuntimeKind::Podman, false, false),
+        ];
+        let found = check_runtime(&all[1], &all).unwrap();
+        assert_eq!(found.state, FindingState::Skipped);
+        let remedy = found.remedy.unwrap();
+        assert!(
+            remedy.contains("init --yes --runtime lxc --runtime docker,"),
+            "{remedy}"
+        );
+        assert_eq!(check_runtime(&all[2], &all), None);
+    }
+
+    #[test]
+    fn a_served_engine_without_a_usable_socket_is_a_problem() {
+        for (is_here, words) in [(true, "it does not answer"), (false, "does not exist")] {
+            let one = report(RuntimeKind::Podman, true, is_here);
+            let found = check_runtime(&one, &[]).unwrap();
+            assert_eq!(found.state, FindingState::Problem);
+            assert!(found.seen.contains(words), "{found:?}");
+            assert!(found.remedy.unwrap().contains("podman.socket"));
+        }
+        // LXC is served by default, also where it is not installed.
+        assert_eq!(
+            check_runtime(&report(RuntimeKind::Lxc, true, false), &[]),
+            None
+        );
+    }
+
+    #[test]
+    fn an_engine_without_root_or_cgroups_version_2_is_a_warning() {
+        let state = |cgroup_version: &str, is_rootless| {
+            let engine = Some(EngineDescription {
+                version: "20.10.24".to_owned(),
+                cgroup_version: cgroup_version.to_owned(),
+                is_rootless,
+                ..EngineDescription::default()
+            });
+            let one = RuntimeReport {
+                engine,
+                ..report(RuntimeKind::Docker, true, true)
+            };
+            check_runtime(&one, &[]).unwrap().state
+        };
+        assert_eq!(state("2", false), FindingState::Good);
+        assert_eq!(state("1", false), FindingState::Warning);
+        assert_eq!(state("2", true), FindingState::Warning);
+    }
+
+    #[test]
+    fn each_container_that_counts_as_the_host_is_named_up_to_a_limit() {
+        let usual = container("docker:web", &[]);
+        let other = container("docker:portainer", &["it is privileged", "/run is mounted"]);
+        let found = find_host_rights(&[usual, other.clone()]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].seen.starts_with("docker:portainer"), "{found:?}");
+        assert!(
+            found[0].seen.ends_with("it is privileged; /run is mounted"),
+            "{found:?}"
+        );
+        let many = vec![other; MAX_NAMED + 3];
+        let found = find_host_rights(&many);
+        assert_eq!(found.len(), MAX_NAMED + 1);
+        assert!(found[MAX_NAMED].seen.starts_with("3 more"), "{found:?}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Reports the container runtimes of the host: which are here, which are served, and whether they answer.
+
+use gatewren_base::config::{HelperPolicy, RuntimeKind};
+use gatewren_wire::operations::{EngineDescription, OperationEnd, OperationRefusal, RuntimeReport};
+
+use super::lxc_runtime::LxcRuntime;
+use super::runtime::ContainerRuntime as _;
+use crate::context::helper_context::HelperContext;
+use crate::context::operation_context::OperationContext;
+use crate::context::programs::find;
+use crate::engines::EngineError;
+use crate::processes::printing::print;
+
+/// Prints a report of each runtime, a JSON object a line.
+pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+    let helper = context.helper;
+    let policy = helper.policy.now();
+    let mut lines = String::new();
+    for kind in RuntimeKind::ALL {
+        let report = match context.relay.wait(report_of(helper, &policy, kind)).await {
+            Ok(report) => report,
+            Err(why) => return Ok(OperationEnd::Killed { why }),
+        };
+        // Plain strings always serialize.
+        lines.push_str(&serde_json::to_string(&report).unwrap_or_default());
+        lines.push('\n');
+    }
+    print(context.relay, move || Ok(lines.into_bytes())).await
+}
+
+async fn report_of(
+    helper: &HelperContext,
+    policy: &HelperPolicy,
+    kind: RuntimeKind,
+) -> RuntimeReport {
+    let socket = policy.socket(kind);
+    let mut report = RuntimeReport {
+        runtime: kind,
+        is_served: policy.serves(kind),
+        is_here: match socket {
+            Some(socket) => socket.exists(),
+            None => find("lxc-start").is_ok(),
+        },
+        socket: socket.map(|socket| socket.display().to_string()),
+        engine: None,
+        error: None,
+    };
+    if !report.is_served {
+        return report;
+    }
+    let answer = match kind {
+        RuntimeKind::Lxc => LxcRuntime.list(helper).await.map(|_| None),
+        RuntimeKind::Docker | RuntimeKind::Podman => describe(helper, kind).await.map(Some),
+    };
+    match answer {
+        Ok(engine) => report.engine = engine,
+        Err(refusal) => report.error = Some(refusal.message),
+    }
+    report
+}
+
+async fn describe(
+    helper: &HelperContext,
+    kind: RuntimeKind,
+) -> Result<EngineDescription, OperationRefusal> {
+    let refusal = |error: EngineError| OperationRefusal::failed(error.to_string());
+    let api = helper.containers.engines.api(kind)?;
+    let version = api.ping().await.map_err(refusal)?;
+    let info = api.info().await.map_err(refusal)?;
+    Ok(EngineDescription {
+        version: info.server_version,
+        api_version: version.to_string(),
+        cgroup_version: info.cgroup_version,
+        cgroup_driver: info.cgroup_driver,
+        oci_runtime: info.default_runtime,
+        has_live_restore: info.has_live_restore,
+        is_rootless: info.is_rootless,
+    })
+}
