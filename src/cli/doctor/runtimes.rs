@@ -111,7 +111,9 @@ fn check_engine(
         return Finding::warning(check, seen, "use the socket of the service that root runs");
     }
     if engine.cgroup_version == "1" {
-        let seen = format!("{seen}; without version 2 only the reaper kills what a command in a container started");
+        let seen = format!(
+            "{seen}; without version 2 only the reaper kills what a command in a container started"
+        );
         let remedy = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line";
         return Finding::warning(check, seen, remedy);
     }
