@@ -10,6 +10,7 @@ mod check_host;
 mod client_config;
 mod completions;
 mod console;
+mod container_counts;
 mod describe;
 mod doctor;
 mod entry;

@@ -1,4 +1,5 @@
-//! `gatewren status`: shows whether the server runs, who uses it, and changes that wait for the owner.
+//! `gatewren status`: shows whether the server runs, who uses it, changes that wait for the owner, and how many
+//! containers run.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use super::console::listener::{LocalServer, in_url};
 use super::console::output::{conclude, fail};
 use super::console::runtime;
 use super::console::target::InstanceArgs;
+use super::container_counts::{ContainerCount, count_containers};
 use super::units::{UnitState, systemd_runs};
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{now_ms, rfc3339};
@@ -40,6 +42,8 @@ struct Status {
     silent: Option<String>,
     unit: Option<UnitState>,
     kept: Result<VaultSummary, String>,
+    /// The containers, from the state; empty if the state cannot be read.
+    containers: Vec<ContainerCount>,
 }
 
 /// The results from the vault.
@@ -86,12 +90,18 @@ async fn look(args: &StatusArgs, settings: &Settings) -> Status {
         None
     };
     let silent = door.probe(at, &in_url(at)).await.err();
+    // Last, because root acts as the server's user from here on.
+    let kept = read_vault(&args.place, settings);
+    let containers = args
+        .place
+        .file("state.db")
+        .and_then(|file| count_containers(&file));
     Status {
         url: door.url(settings, "/mcp"),
         silent: silent.map(|cause| format!("{}: {cause}", door.near)),
         unit: unit.filter(UnitState::is_installed),
-        // Last, because root acts as the server's user from here on.
-        kept: read_vault(&args.place, settings),
+        kept,
+        containers: containers.unwrap_or_default(),
     }
 }
 
@@ -152,7 +162,12 @@ impl Status {
             Ok(kept) => lines.extend(kept.lines()),
             Err(cause) => lines.push(format!("  agents, inbox and calls cannot be read: {cause}")),
         }
+        lines.extend(self.containers.iter().map(ContainerCount::line));
         lines.join("\n")
+    }
+
+    fn counts(&self) -> serde_json::Map<String, Value> {
+        self.containers.iter().map(ContainerCount::member).collect()
     }
 
     fn json(&self) -> String {
@@ -161,7 +176,7 @@ impl Status {
         );
         let mut fields = json!({
             "serving": self.silent.is_none(), "version": env!("CARGO_PKG_VERSION"), "url": self.url,
-            "why_not": self.silent, "unit": unit,
+            "why_not": self.silent, "unit": unit, "containers": Value::Object(self.counts()),
         });
         if let (Ok(kept), Some(fields)) = (&self.kept, fields.as_object_mut()) {
             fields.extend(kept.members());

@@ -10,6 +10,12 @@ use gatewren_store::vault::PolledRow;
 /// The widths of all columns but the last, which takes the rest of the line.
 const WIDTHS: [usize; 4] = [9, 12, 20, 15];
 
+/// The most that the column of targets becomes wider on a wide terminal: `docker:` and a long name fit.
+const MORE_TARGET: usize = 25;
+
+/// The width of a terminal on which the column of targets is not wider.
+const USUAL_WIDTH: usize = 80;
+
 /// The minimum width of a line; a narrower one would be unreadable.
 const LEAST_WIDTH: usize = 40;
 
@@ -21,12 +27,13 @@ const MOST_ENDED: usize = 20;
 
 /// The lines of a page of this many rows and columns; they contain no control characters for the terminal.
 pub fn page(view: &TopState, now: u64, rows: usize, columns: usize) -> Vec<String> {
+    let widths = widths(columns);
     let mut lines = vec![head(view, now), String::new()];
     let room = rows.saturating_sub(lines.len() + 3 + LEAST_ENDED);
     let (waiting, _) = view.waiting();
     let open: Vec<String> = view
         .open()
-        .map(|step| row(view, &age(now, step.at_ms), step, ""))
+        .map(|step| row(view, &age(now, step.at_ms), step, "", widths))
         .collect();
     let waits = waiting.iter().map(|change| {
         let cells = [
@@ -35,7 +42,7 @@ pub fn page(view: &TopState, now: u64, rows: usize, columns: usize) -> Vec<Strin
             &change.tool,
             change.target.as_deref().unwrap_or("-"),
         ];
-        line(cells, &change.id)
+        line(cells, &change.id, widths)
     });
     section(&mut lines, "RUNNING", open, room / 2);
     section(
@@ -52,7 +59,7 @@ pub fn page(view: &TopState, now: u64, rows: usize, columns: usize) -> Vec<Strin
     let ended = view.ended_calls().take(left).map(|(begun, end)| {
         let (outcome, took) = end.ended.clone().unwrap_or_default();
         let outcome = format!("{outcome}, {}", span(u64::try_from(took).unwrap_or(0)));
-        row(view, &clock(end.at_ms), begun, &outcome)
+        row(view, &clock(end.at_ms), begun, &outcome, widths)
     });
     section(&mut lines, "ENDED", ended.collect(), left);
     let width = columns.max(LEAST_WIDTH);
@@ -90,13 +97,24 @@ fn section(lines: &mut Vec<String>, title: &str, mut rows: Vec<String>, most: us
     lines.push(String::new());
 }
 
-fn row(view: &TopState, when: &str, step: &PolledRow, last: &str) -> String {
-    let target = step.target.as_deref().unwrap_or("-");
-    line([when, view.name(&step.agent), &step.tool, target], last)
+/// The widths of the columns on a terminal of this width.
+fn widths(columns: usize) -> [usize; 4] {
+    let more = columns.saturating_sub(USUAL_WIDTH).min(MORE_TARGET);
+    let [when, agent, tool, target] = WIDTHS;
+    [when, agent, tool, target + more]
 }
 
-fn line(cells: [&str; 4], last: &str) -> String {
-    let cells = cells.into_iter().zip(WIDTHS);
+fn row(view: &TopState, when: &str, step: &PolledRow, last: &str, widths: [usize; 4]) -> String {
+    let target = step.target.as_deref().unwrap_or("-");
+    line(
+        [when, view.name(&step.agent), &step.tool, target],
+        last,
+        widths,
+    )
+}
+
+fn line(cells: [&str; 4], last: &str, widths: [usize; 4]) -> String {
+    let cells = cells.into_iter().zip(widths);
     let cells = cells.map(|(cell, width)| format!("{:<width$}", shorten(&sanitize(cell), width)));
     let cells: Vec<String> = cells.collect();
     format!("{} {}", cells.join(" "), sanitize(last))
@@ -173,6 +191,18 @@ mod tests {
             tool: tool.to_owned(),
             target: Some("x\u{1b}[2J\n\u{202e}y".to_owned()),
         }
+    }
+
+    #[test]
+    fn a_wide_terminal_shows_long_names_of_containers_whole() {
+        let mut view = TopState::default();
+        let name = "docker:media-jellyfin-server-1";
+        view.take(PolledRow {
+            target: Some(name.to_owned()),
+            ..step(1, "container_shell", None)
+        });
+        assert!(page(&view, 1_000, 24, 120).join("\n").contains(name));
+        assert!(!page(&view, 1_000, 24, 80).join("\n").contains(name));
     }
 
     #[test]

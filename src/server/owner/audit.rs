@@ -7,6 +7,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValu
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::container_parts::target;
 use super::frame::{Tab, add_guards};
 use super::page_error::PageError;
 use super::parts::{name, notice, table, time};
@@ -131,7 +132,7 @@ pub fn calls_table(label: &str, calls: &[AuditCall], run_after: i64) -> Markup {
             td { a href=(format!("/owner/audit/{}", call.call)) { (time(ms(call.at_ms))) } }
             td { (text(call.agent_name.as_ref().or(call.agent.as_ref()))) }
             td { (text(call.tool.as_ref())) }
-            td { (text(call.target.as_ref())) }
+            td { (target(call.target.as_deref().unwrap_or("-"))) }
             td { (name(CallStatus::of(call, run_after).word())) }
         } }
     };

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
+use super::container_parts::target;
 use super::diff::diff;
 use super::frame::proof;
 use super::page_error::PageError;
@@ -35,7 +36,7 @@ pub fn path(change: &Change) -> String {
 
 /// Renders the target of a change.
 pub fn about(change: &Change) -> Markup {
-    html! { @if let Some(target) = &change.target { (name(target)) } }
+    html! { @if let Some(about) = &change.target { (target(about)) } }
 }
 
 /// Renders the status of a change.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::change_parts::names;
 use super::chart::{bytes, chart};
+use super::container_parts::container_head;
 use super::frame::Tab;
 use super::page_error::PageError;
 use super::parts::{name, table, time};
@@ -94,7 +95,7 @@ fn container_cards(containers: &Map<String, Value>, hour: &SampleHistory) -> Mar
     html! {
         @for (id, container) in containers {
             div class="card" {
-                h3 { (name(id)) " " span class="tag soft" { (name(text(Some(container), "status").unwrap_or("-"))) } }
+                (container_head(id, container))
                 @if let Some(samples) = hour.containers.get(id) {
                     @let line = |of: fn(&ContainerSample) -> f64| samples.iter().map(of).collect::<Vec<_>>();
                     @let now = samples.back().copied().unwrap_or_default();

@@ -14,6 +14,7 @@ mod change_parts;
 mod chart;
 mod confirm;
 mod connect;
+mod container_parts;
 mod decide;
 mod diff;
 mod events;

@@ -151,6 +151,13 @@ pub const KERNEL: &str = "Kernel";
 pub const ARCHITECTURE: &str = "Architecture";
 pub const CONTAINERS: &str = "Containers";
 pub const NO_CONTAINERS: &str = "There are no containers, or none are visible.";
+pub const IMAGE: &str = "image";
+pub const COMPOSE_PROJECT: &str = "Compose project";
+pub const SERVICE: &str = "service";
+pub const STALE: &str = "last known state";
+pub const EXIT_CODE: &str = "exit code";
+pub const OUT_OF_MEMORY: &str = "killed because memory was used up";
+pub const COUNTS_AS_HOST: &str = "Root in it is root on the host:";
 pub const NO_SAMPLES: &str = "There is no data yet; it is measured once a minute.";
 pub const CPU: &str = "CPU";
 pub const MEMORY: &str = "Memory";
@@ -198,7 +205,7 @@ pub const TOOLSETS: &str = "Toolsets";
 pub const TOOLSETS_HOW: &str =
     "Only tools of these toolsets, separated by spaces. Empty: default of the policy.";
 pub const CONTAINERS_HOW: &str =
-    "Only matching containers, such as arr-*. Empty: all of its space.";
+    "Only matching containers, such as arr-* or docker:arr-*. Empty: all of its space.";
 pub const NETWORKS: &str = "Networks";
 pub const NETWORKS_HOW: &str =
     "Only from these addresses, such as 192.168.1.0/24. Empty: from anywhere.";
