@@ -98,7 +98,7 @@ fn view(backups: &Backups, cx: &Cx) -> BackupsView {
 struct Create {
     /// The target to store the backup on.
     target: TargetName,
-    /// The container to back up. Give this or `path`.
+    /// The LXC container to back up. Give this or `path`.
     #[serde(default, deserialize_with = "one_alone")]
     container: Option<ContainerRef>,
     /// The absolute path of the host directory or file to back up.

@@ -99,7 +99,7 @@ impl ResourceSource for StateResources {
             row(
                 "/public/packageData",
                 "packageData",
-                "The LXC containers by name",
+                "The containers by name",
                 "application/json",
             ),
         ];

@@ -90,9 +90,9 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     answer(&kept, ShellOutcome { note, ..outcome }, &cx)
 }
 
-/// Run a command in a running LXC container with `/bin/sh -c`, a clean environment, no input and no terminal. Returns
-/// exit code or signal, stdout and stderr; long output is cut in the middle. All child processes are killed when the
-/// call ends. `container_start` starts a stopped container.
+/// Run a command in a running container with `/bin/sh -c`, a clean environment, no input and no terminal. Returns exit
+/// code or signal, stdout and stderr; long output is cut in the middle. All child processes are killed when the call
+/// ends. `container_start` starts a stopped container.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InContainer {
@@ -105,9 +105,9 @@ struct InContainer {
     /// The timeout in seconds, after which it is killed; `timed_out` reports that.
     #[serde(default)]
     timeout_s: Timeout,
-    /// The user of the container to run as; default: root.
+    /// The user of the container to run as; default: root, in Docker and Podman the container's user.
     user: Option<String>,
-    /// The directory to start in; default: the user's home.
+    /// The directory to start in; default: the user's home, in Docker and Podman the container's directory.
     cwd: Option<String>,
     /// Environment variables to add.
     #[serde(default)]

@@ -62,8 +62,8 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .syncs_state()
 }
 
-/// List the snapshots of a container, oldest first. Snapshots that other programs made by other means are not listed.
-/// `container_snapshot_restore` restores one.
+/// List the snapshots of an LXC container, oldest first. Snapshots that other programs made by other means are not
+/// listed. `container_snapshot_restore` restores one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -83,7 +83,7 @@ async fn list(lxc: Arc<Lxc>, List { container }: List, cx: Cx) -> Result<Snapsho
     Ok(Snapshots { snapshots })
 }
 
-/// Save a container's files and settings as a snapshot and return its name. The container must be stopped
+/// Save an LXC container's files and settings as a snapshot and return its name. The container must be stopped
 /// (`container_stop`). On storage that cannot make snapshots, a full copy is made, which takes time.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -111,7 +111,7 @@ async fn keep(lxc: Arc<Lxc>, Keep { container, comment }: Keep, cx: Cx) -> Resul
     })
 }
 
-/// Restore a container's files and settings from a snapshot and return its details. Later changes are lost. The
+/// Restore an LXC container's files and settings from a snapshot and return its details. Later changes are lost. The
 /// container must be stopped (`container_rebuild` stops and starts it). Nothing is changed until the copy is complete.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -135,8 +135,8 @@ async fn restore(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Delete a snapshot and return the remaining ones. This cannot be undone. The container itself is unchanged.
-/// `container_snapshot_list` lists its snapshots.
+/// Delete a snapshot of an LXC container and return the remaining ones. This cannot be undone. The container itself is
+/// unchanged. `container_snapshot_list` lists its snapshots.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Forget {
@@ -163,9 +163,9 @@ async fn forget(
 /// How many seconds a container has to shut down by itself before it is killed.
 type Grace = BoundedNumber<0, 40, 10>;
 
-/// Restore a container from a snapshot, by default the newest, and return its details. A running container is stopped
-/// and then started again. Files and settings are restored; later changes are lost. Without a snapshot it fails and
-/// changes nothing; `container_snapshot_create` creates one.
+/// Restore an LXC container from a snapshot, by default the newest, and return its details. A running container is
+/// stopped and then started again. Files and settings are restored; later changes are lost. Without a snapshot it fails
+/// and changes nothing; `container_snapshot_create` creates one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rebuild {
@@ -196,8 +196,9 @@ async fn rebuild(lxc: Arc<Lxc>, asked: Rebuild, cx: Cx) -> Result<Rebuilt> {
     })
 }
 
-/// Clone a stopped container under a new name, with its own hardware addresses and host name, and return its details.
-/// Fails if it is running. The clone is stopped until `container_start`. An interrupted clone leaves nothing behind.
+/// Clone a stopped LXC container under a new name, with its own hardware addresses and host name, and return its
+/// details. Fails if it is running. The clone is stopped until `container_start`. An interrupted clone leaves nothing
+/// behind.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Clone {
@@ -220,7 +221,7 @@ async fn clone(
     lxc.info(&new_name).await.map_err(failed)
 }
 
-/// Create a container from a template that the owner allows. If the template is not allowed, the error lists the
+/// Create an LXC container from a template that the owner allows. If the template is not allowed, the error lists the
 /// allowed ones. The new container is stopped; `container_start` starts it. Many templates download from the network,
 /// which takes time.
 #[derive(Deserialize, JsonSchema)]
@@ -266,7 +267,7 @@ async fn create(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Destroy a container with all its files; this cannot be undone. Fails if it is running or has snapshots, unless
+/// Destroy an LXC container with all its files; this cannot be undone. Fails if it is running or has snapshots, unless
 /// `force` or `with_snapshots` is set. With `soft` it is only stopped and no longer starts at boot.
 /// `container_snapshot_list` lists its snapshots.
 #[derive(Deserialize, JsonSchema)]

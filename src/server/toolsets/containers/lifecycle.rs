@@ -1,4 +1,4 @@
-//! `container_*`: queries, start and stop of LXC containers.
+//! `container_*`: queries, start and stop of containers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -62,8 +62,8 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .syncs_state()
 }
 
-/// List the LXC containers that you may see, with state, addresses, operating system, autostart, memory and CPU use.
-/// `container_info` shows more of one, even if it has no address.
+/// List the containers of LXC, Docker and Podman that you may see, with state, addresses, operating system, autostart,
+/// memory and CPU use. `container_info` shows more of one, even if it has no address.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
@@ -81,9 +81,9 @@ async fn list(lxc: Arc<Lxc>, List {}: List, cx: Cx) -> Result<Containers> {
     })
 }
 
-/// Describe one container: state, init process, addresses, operating system, autostart, memory, CPU, processes, disk
-/// use, and configured networks, mounts and limits. Values of running containers are left out for others.
-/// `container_stats` measures its usage.
+/// Describe one container: state, addresses, operating system, autostart, memory, CPU, processes, disk use, configured
+/// networks, mounts and limits; for Docker and Podman also image, health and Compose project. Values of running
+/// containers are left out for others. `container_stats` measures its usage.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {
