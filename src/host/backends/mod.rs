@@ -77,7 +77,14 @@ pub use updates::{UpdateCheck, Updates, UpgradeRequest};
 pub use crate::helper_client::{
     Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, ComposeService,
     ContainerHealth, ContainerListener, ContainerRef, ContainerUsage, CountryCode,
-    DefinitionChanges, EngineFacts, EngineMountFacts, FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, KillReason, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MailMessage, NameServers, PackageName, ProcessOrder, Program, PublicKey, RepairResult, SettingWord, SnapshotName, SshAccount, SshKeyChange, Ssid, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup, Vitals, WifiAction, WifiNetwork, WifiStatus, EngineDescription, RuntimeReport,
+    DefinitionChanges, EngineDescription, EngineFacts, EngineMountFacts, FileEntry, FileFacts,
+    FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead,
+    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, KillReason,
+    LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MailMessage, NameServers,
+    PackageName, ProcessOrder, Program, PublicKey, RepairResult, RuntimeReport, SettingWord,
+    SnapshotName, SshAccount, SshKeyChange, Ssid, TargetName, Transport, Tunnel, TunnelName,
+    UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup, Vitals, WifiAction,
+    WifiNetwork, WifiStatus,
 };
 pub use gatewren_base::config::{Glob, InvalidGlob, RuntimeKind};
 pub use gatewren_base::sys::neutralise;
