@@ -75,15 +75,36 @@ need_packages() {
     apt_install "${missing[@]}"
 }
 
-# apt_install NAME...: installs or upgrades them, whether or not a version is there already.
-apt_install() {
-    local apt_log status=0
+# apt_install NAME...: installs or upgrades them, whether or not a version is there already. No service of theirs starts.
+apt_install() { in_turn test-apt apt_install_now "$@"; }
+
+apt_install_now() {
+    local apt_log status=0 policy=/usr/sbin/policy-rc.d
     apt_log=$(mktemp)
+    # invoke-rc.d(8) and deb-systemd-invoke(1) ask this program, unless the machine has one. It says no only while this
+    # shell runs, so that one that was left behind does nothing.
+    if ! [ -e $policy ] || grep -q "of gatewren's tests" $policy; then
+        printf '%s\n' '#!/bin/sh' "# A file of gatewren's tests, which may be removed." "[ ! -d /proc/$BASHPID ] || exit 101" \
+            >$policy
+        chmod 755 $policy
+        # shellcheck disable=SC2064 # the path is known now
+        trap "rm -f $policy" EXIT
+    fi
     if lists_are_old; then update_lists || true; fi
     apt install --no-install-recommends "$@" || { update_lists && apt install --no-install-recommends "$@"; } || status=1
     [ $status = 0 ] || { tail -n 20 "$apt_log" >&2; say "apt-get could not install: $*"; }
     rm -f "$apt_log"
     return $status
+}
+
+# need_engine_packages: Docker, Podman and both OCI runtimes. What is installed here does not start with the machine either:
+# Docker's own service would change the machine's firewall.
+need_engine_packages() {
+    local was_there=''
+    ! dpkg-query -W -f '${db:Status-Status}' docker.io 2>/dev/null | grep -qx installed || was_there=yes
+    need_packages docker.io podman crun busybox-static curl || return 1
+    [ -z "$was_there" ] && [ -d /run/systemd/system ] || return 0
+    systemctl --quiet disable docker.service docker.socket containerd.service || true
 }
 
 # need_command COMMAND PACKAGE...: installs the packages unless the command is there, from wherever it came.
