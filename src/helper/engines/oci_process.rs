@@ -52,9 +52,13 @@ impl OciContainer {
         cgroup: Option<&str>,
     ) -> Result<OciProcess, OperationRefusal> {
         let mut process = self.process.clone();
-        let command = self.in_container(command);
-        if let Some(name) = &command.user {
-            process.insert("user".to_owned(), user(root, name)?);
+        let own = process.get("user").map(uid);
+        let named = command.user.as_ref().map(|name| user(root, name));
+        let named = named.transpose()?;
+        let is_another_user = named.as_ref().is_some_and(|user| own != Some(uid(user)));
+        let command = self.in_container(command, is_another_user);
+        if let Some(user) = named {
+            process.insert("user".to_owned(), user);
         }
         let reaper = reaper_argv().map(|word| word.to_string_lossy().into_owned());
         process.insert("args".to_owned(), json!(reaper));
@@ -105,13 +109,14 @@ impl OciContainer {
 
     /// Returns the command with the container's environment below its own, and the container's directory if it names
     /// none.
-    fn in_container(&self, command: &Command) -> Command {
+    fn in_container(&self, command: &Command, is_another_user: bool) -> Command {
         let set = self.process.get("env").and_then(Value::as_array);
         let set = set.into_iter().flatten().filter_map(Value::as_str);
         let of_container = set
             .filter_map(|variable| variable.split_once('='))
-            // Podman sets an empty HOME; the reaper finds the user's.
-            .filter(|(name, value)| !name.is_empty() && !(*name == "HOME" && value.is_empty()))
+            .filter(|(name, _)| !name.is_empty())
+            // Podman sets that of the container's user, or an empty one; the reaper finds the user's own.
+            .filter(|(name, value)| *name != "HOME" || !(is_another_user || value.is_empty()))
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let env: BTreeMap<String, String> = of_container.chain(command.env.clone()).collect();
         let usual = self.process.get("cwd").and_then(Value::as_str);
@@ -122,6 +127,11 @@ impl OciContainer {
             env,
         }
     }
+}
+
+/// Returns the user id in the description of a process.
+fn uid(user: &Value) -> Option<u64> {
+    user.get("uid").and_then(Value::as_u64)
 }
 
 /// Returns the user for the description of a process. A number without an account is taken as it is, with group 0, as
