@@ -33,7 +33,10 @@ pub fn again(call: &Request, question: &Value, answer: &Value) -> Request {
     let call = call
         .clone()
         .param("inputResponses", json!({ "confirm": answer }));
-    call.param("requestState", question["requestState"].clone())
+    match question.get("requestState") {
+        Some(state) => call.param("requestState", state.clone()),
+        None => call,
+    }
 }
 
 /// Makes a call, consents, and returns the final response.
