@@ -79,7 +79,7 @@ fn half_a_body(server: &Server) -> Vec<u8> {
 fn besiege(server: &Server, times: usize) -> Vec<Idler> {
     let client = server.client();
     let (http1, http2) = (|| client.raw(), || client.clone().http2().raw());
-    let half_headers = [frames::preface(), frames::endless_headers()].concat();
+    let half_headers = [frames::preface(), frames::endless_headers(0)].concat();
     let half_a_body = half_a_body(server);
     let round = |_| {
         [

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, TRANSFER_ENCODING};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
@@ -25,10 +25,13 @@ use tokio_rustls::server::TlsStream;
 use super::admission::{ConnectionState, OpenConnection};
 use super::body::ResponseBody;
 use super::event_stream::{ConnectionTakeover, SseWriter, TakeoverIo};
-use super::first_head::read_first_head;
+use super::first_head::{CROWD_HEAD_BYTES, MAX_HEAD_BYTES, read_first_head};
+use super::http2::{http2_builder, wait_for_request};
 use super::idle::{ActivityCounter, CountedBody};
 use super::listen::AcceptedConnection;
 use super::penalties::Offence;
+use super::plain_http::{explain_tls, speaks_plain_http};
+use super::preread::PrereadStream;
 use super::tls::Acceptors;
 use super::upload::Upload;
 
@@ -51,15 +54,6 @@ const TIME_UNDER_PRESSURE: Duration = Duration::from_secs(2);
 
 /// The value of the header `Connection` that ends a connection.
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
-
-/// The maximum number of concurrent requests on one HTTP/2 connection; further ones wait.
-const HTTP2_STREAMS: u32 = 128;
-
-/// The maximum size of a request's head; a larger one is answered with 431.
-const MAX_HEAD_BYTES: usize = 16 * 1024;
-
-/// The same for a connection that was admitted when there were many unauthenticated ones.
-const CROWD_HEAD_BYTES: usize = 8 * 1024;
 
 /// The maximum number of headers of a request; more are answered with 431.
 const MAX_HEADERS: usize = 64;
@@ -110,10 +104,26 @@ impl HttpServer {
             return;
         };
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            let Some(stream) = self.delay_http2(stream, &peer).await else {
+                return log_rest(&peer);
+            };
             Box::pin(self.http2(stream, peer)).await;
         } else {
             self.http1(stream, peer).await;
         }
+    }
+
+    /// In a crowd, waits for the first request before hyper gets the connection. Returns `None` if the client must
+    /// be disconnected.
+    async fn delay_http2<T>(&self, stream: T, peer: &Peer) -> Option<PrereadStream<T>>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        if !peer.presence.is_in_crowd() {
+            return Some(PrereadStream::new(stream, Bytes::new(), Bytes::new()));
+        }
+        let within = peer.shorten_timeout(self.timeouts.header);
+        wait_for_request(stream, CROWD_HEAD_BYTES, within).await
     }
 
     async fn http1(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, peer: Peer) {
@@ -159,14 +169,14 @@ impl HttpServer {
             let held = counted.request();
             hands_over.begin(&request);
             let chunked = request.headers().contains_key(TRANSFER_ENCODING);
-            let hands_over = hands_over.clone();
+            let (hands_over, client) = (hands_over.clone(), client.clone());
             let upload = Upload::of(request, Arc::downgrade(&hands_over), &client.presence);
             let answer = handler(upload, client.address);
             async move {
                 let mut response = answer.await;
-                if chunked {
-                    // The request may have declared a length as well, which hyper has dropped. The rest of the
-                    // body, as a proxy saw it, must not be parsed as a request (RFC 9112, 6.1).
+                // A chunked request may have declared a length as well, which hyper has dropped. The rest of the
+                // body, as a proxy saw it, must not be parsed as a request (RFC 9112, 6.1).
+                if chunked || client.ends_after_response() {
                     response.headers_mut().insert(CONNECTION, CLOSE);
                 }
                 Ok::<_, Infallible>(response.map(|body| hands_over.answer(held, body)))
@@ -216,15 +226,20 @@ impl HttpServer {
         let (handler, open) = (self.handler.clone(), ActivityCounter::new());
         let (counted, client) = (open.clone(), peer.clone());
         let asked = Arc::new(Notify::new());
-        let has_asked = asked.clone();
+        let must_end = Arc::new(Notify::new());
+        let (has_asked, ends) = (asked.clone(), must_end.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             has_asked.notify_one();
             let head_alone = request.method() == Method::HEAD;
             let held = counted.request();
             let upload = Upload::of(request, Weak::new(), &client.presence);
             let answer = handler(upload, client.address);
+            let (client, ends) = (client.clone(), ends.clone());
             async move {
                 let mut response = answer.await;
+                if client.ends_after_response() {
+                    ends.notify_one();
+                }
                 if head_alone {
                     // hyper omits the body over HTTP/1.1, but sends it here, and clients would treat the stream as
                     // malformed (RFC 9113, 8.1.1).
@@ -233,23 +248,19 @@ impl HttpServer {
                 Ok::<_, Infallible>(response.map(|body| held.count_response(body)))
             }
         });
-        let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(HTTP2_STREAMS)
-            .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
-            .keep_alive_interval(Some(Duration::from_secs(30)))
-            .keep_alive_timeout(self.timeouts.header)
-            .serve_connection(TokioIo::new(stream), service);
+        let connection =
+            http2_builder(self.timeouts.header).serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
         // From the preface on, hyper has no timeout for a client that sends nothing or an incomplete frame.
         tokio::select! {
             ended = connection.as_mut() => return log_end(&peer, ended),
             () = self.wait_for_stop(&asked) => connection.as_mut().graceful_shutdown(),
+            () = must_end.notified() => connection.as_mut().graceful_shutdown(),
             () = open.rests(|| peer.shorten_timeout(self.timeouts.header)) => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
             ended = connection.as_mut() => log_end(&peer, ended),
-            () = open.rests(|| peer.shorten_timeout(self.timeouts.header)) => log_rest(&peer),
+            () = open.rests(|| peer.closing_timeout(self.timeouts.header)) => log_rest(&peer),
         }
     }
 }
@@ -268,6 +279,21 @@ impl Peer {
             CROWD_HEAD_BYTES
         } else {
             MAX_HEAD_BYTES
+        }
+    }
+
+    /// Whether the connection ends with the response to a request: it is still unauthenticated, and there were many
+    /// such connections when it was admitted. A new connection takes less memory than hyper keeps for this one.
+    fn ends_after_response(&self) -> bool {
+        self.presence.is_in_crowd() && !self.presence.is_identified()
+    }
+
+    /// Returns this time, or less for a client whose connection ends with a response.
+    fn closing_timeout(&self, time: Duration) -> Duration {
+        if self.ends_after_response() {
+            time.min(TIME_UNDER_PRESSURE)
+        } else {
+            self.shorten_timeout(time)
         }
     }
 
@@ -365,24 +391,6 @@ fn log_cut(peer: &Peer, cause: &io::Error) {
 
 fn log_rest(peer: &Peer) {
     tracing::debug!(peer = %peer.address, "idle connection closed");
-}
-
-/// A TLS handshake record begins with byte 22; an uppercase letter is a plain HTTP method.
-async fn speaks_plain_http(stream: &TcpStream, deadline: Instant) -> bool {
-    let mut first = [0];
-    let peeked = timeout_at(deadline, stream.peek(&mut first)).await;
-    matches!(peeked, Ok(Ok(1))) && first[0].is_ascii_uppercase()
-}
-
-async fn explain_tls(mut stream: TcpStream) {
-    let words = "This port speaks TLS: use https:// in the address.\n";
-    let response = format!(
-        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n{words}",
-        words.len()
-    );
-    let _ = stream.write_all(response.as_bytes()).await;
-    let _ = stream.shutdown().await;
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use super::raw::RawSocket;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+/// The type of the frame with the settings of a connection.
+pub const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 
 const END_STREAM: u8 = 1;
@@ -40,9 +41,13 @@ pub fn preface() -> Vec<u8> {
     bytes
 }
 
-/// Returns the beginning of a request whose headers never end.
-pub fn endless_headers() -> Vec<u8> {
-    frame(HEADERS, 0, 1, &literal(":method", b"POST"))
+/// Returns the beginning of a request whose headers never end: its method, and as many bytes of another header.
+pub fn endless_headers(filling: usize) -> Vec<u8> {
+    let block = [
+        literal(":method", b"POST"),
+        literal("x", &[b'x'; 60]).repeat(filling / 60),
+    ];
+    frame(HEADERS, 0, 1, &block.concat())
 }
 
 /// Returns the headers of a request with a JSON body, without any byte of the body.
@@ -59,6 +64,11 @@ pub fn half_a_post(stream: u32, path: &str) -> Vec<u8> {
         .flat_map(|(name, value)| literal(name, value.as_bytes()))
         .collect();
     frame(HEADERS, END_HEADERS, stream, &block)
+}
+
+/// Returns this many bytes of a body, but not its end.
+pub fn half_a_body(stream: u32, length: usize) -> Vec<u8> {
+    frame(DATA, 0, stream, &vec![b' '; length])
 }
 
 /// Sends one request with exactly these headers and this body, and waits for its outcome.
@@ -85,6 +95,8 @@ pub fn outcome(socket: &mut RawSocket) -> Outcome {
         while let Some((kind, flags, payload)) = take_frame(&mut heard) {
             match kind {
                 DATA => body.extend(payload),
+                // The response to a request may follow a GOAWAY without an error.
+                GOAWAY if payload.get(4..8) == Some(&[0; 4]) => {}
                 RST_STREAM | GOAWAY => return Outcome::Broken,
                 _ => {}
             }

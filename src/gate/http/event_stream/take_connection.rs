@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::super::body::{BodyChunk, ResponseBody};
 use super::super::idle::{ActivityGuard, CountedBody};
+use super::super::preread::PrereadStream;
 use gatewren_base::sys::lock;
 
 /// The state of a takeover on one HTTP/1.1 connection. The request, the response and the socket each record their
@@ -181,9 +182,7 @@ impl hyper::body::Body for TakeoverBody {
 
 /// A connection as hyper sees it; detects when hyper has written everything.
 pub(in crate::http) struct TakeoverIo<T> {
-    io: TokioIo<T>,
-    /// Bytes that were read before hyper got the connection.
-    ahead: Bytes,
+    io: TokioIo<PrereadStream<T>>,
     takeover: Arc<ConnectionTakeover>,
 }
 
@@ -191,20 +190,20 @@ impl<T> TakeoverIo<T> {
     /// Wraps a connection; `ahead` was already read from it.
     pub(in crate::http) fn new(io: T, ahead: Bytes, takeover: &Arc<ConnectionTakeover>) -> Self {
         Self {
-            io: TokioIo::new(io),
-            ahead,
+            io: TokioIo::new(PrereadStream::new(io, ahead, Bytes::new())),
             takeover: takeover.clone(),
         }
     }
 
     /// Returns the connection, and the unread bytes: those that hyper has read, then those read before it.
     pub(in crate::http) fn into_inner(self, read: Bytes) -> (T, Bytes) {
-        let ahead = if self.ahead.is_empty() {
+        let (io, ahead) = self.io.into_inner().into_parts();
+        let unread = if ahead.is_empty() {
             read
         } else {
-            [read, self.ahead].concat().into()
+            [read, ahead].concat().into()
         };
-        (self.io.into_inner(), ahead)
+        (io, unread)
     }
 }
 
@@ -212,14 +211,9 @@ impl<T: AsyncRead + Unpin> Read for TakeoverIo<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        mut room: ReadBufCursor<'_>,
+        room: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.ahead.is_empty() {
-            return Pin::new(&mut self.io).poll_read(cx, room);
-        }
-        let fits = room.remaining().min(self.ahead.len());
-        room.put_slice(&self.ahead.split_to(fits));
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.io).poll_read(cx, room)
     }
 }
 
