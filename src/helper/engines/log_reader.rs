@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(texts(&log), ["line 8", "line 9", "line 10"]);
         assert!(log.has_more);
         assert_eq!(log.lines[1].stream, EngineLogStream::Stderr);
-        assert_eq!(log.lines[2].position.to_string(), "10500000000+1");
+        assert_eq!(log.lines[2].position.to_string(), "t=10500000000;n=1");
         let line = engine.requests().pop().unwrap();
         let query = "stdout=1&stderr=1&timestamps=1&tail=4";
         assert_eq!(
@@ -277,7 +277,7 @@ mod tests {
     async fn lines_before_a_position_and_of_one_stream_are_selected() {
         let engine = FakeEngine::docker(|_| answer(&lines(1..=20)));
         let part = EngineLogRequest {
-            before: Some("10500000000+1".parse().unwrap()),
+            before: Some("t=10500000000;n=1".parse().unwrap()),
             stream: Some(EngineLogStream::Stderr),
             max_lines: 2,
             ..request()
@@ -305,12 +305,12 @@ mod tests {
         };
         let log = read(&engine, EngineKind::Podman, newest).await;
         assert_eq!(texts(&log), ["line 8", "line 9"]);
-        assert_eq!(log.lines[1].position.to_string(), "2000000000+5");
+        assert_eq!(log.lines[1].position.to_string(), "t=2000000000;n=5");
         assert!(log.has_more);
         let line = engine.requests().pop().unwrap();
         assert!(line.ends_with("timestamps=1&since=1.000000000"), "{line}");
         let part = EngineLogRequest {
-            after: Some("2000000000+3".parse().unwrap()),
+            after: Some("t=2000000000;n=3".parse().unwrap()),
             ..request()
         };
         let rest = read(&engine, EngineKind::Podman, part).await;

@@ -283,15 +283,15 @@ mod tests {
     #[test]
     fn lines_of_one_second_are_distinguished_by_their_number() {
         let part = EngineLogRequest {
-            after: Some("2000000000+2".parse().unwrap()),
+            after: Some("t=2000000000;n=2".parse().unwrap()),
             since_ms: Some(1_500),
             until_ms: Some(3_000),
             ..request()
         };
         let bounds = LogBounds::new(EngineKind::Podman, &part).unwrap();
         let wanted = |text: &str| bounds.contains(text.parse().unwrap());
-        assert!(!wanted("2000000000+1") && !wanted("2000000000+2"));
-        assert!(wanted("2000000000+3") && wanted("3000000000+1"));
-        assert!(!wanted("4000000000+1"));
+        assert!(!wanted("t=2000000000;n=1") && !wanted("t=2000000000;n=2"));
+        assert!(wanted("t=2000000000;n=3") && wanted("t=3000000000;n=1"));
+        assert!(!wanted("t=4000000000;n=1"));
     }
 }
