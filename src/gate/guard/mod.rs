@@ -22,6 +22,7 @@ mod refusal;
 mod required_credentials;
 mod scrape;
 
+pub use crate::auth::AccessEnd;
 pub use admitted::Admitted;
 pub use callers::Callers;
 pub use chain::Guard;

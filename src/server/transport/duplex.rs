@@ -19,8 +19,7 @@ use super::sessions::session::Session;
 use super::sessions::session_token::SessionClaims;
 use super::{methods, running, stateless, wire};
 use crate::dispatch::{CallContext, HeldResource, instructions};
-use gatewren_gate::auth::AccessEnd;
-use gatewren_gate::guard::Refusal;
+use gatewren_gate::guard::{AccessEnd, Refusal};
 use gatewren_wire::protocol::{
     IncomingNotification, RequestId, RequestMeta, RpcBody, RpcError, RpcMessage, RpcRequest,
     progress_token,

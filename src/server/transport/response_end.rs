@@ -8,7 +8,7 @@ use hyper::StatusCode;
 
 use super::{endpoint::Endpoint, wire};
 use crate::dispatch::{CallContext as Sender, CallOutcome, Engine};
-use gatewren_gate::auth::AccessEnd;
+use gatewren_gate::guard::AccessEnd;
 use gatewren_wire::protocol::{MessageBytes, RequestId, RpcError, Version, code};
 
 /// A boxed future.

@@ -12,7 +12,7 @@ use super::stream::PendingReply;
 use super::wire::ClientMessage;
 use super::{methods, question, wire};
 use crate::dispatch::{Call, CallContext, CallOutcome, HeldResource};
-use gatewren_gate::auth::AccessEnd;
+use gatewren_gate::guard::AccessEnd;
 use gatewren_wire::protocol::{
     InputAnswers, MessageBytes, RpcError, RpcRequest, SerializedJson, Version, error_for_stateful,
     for_stateful,

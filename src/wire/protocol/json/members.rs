@@ -76,13 +76,10 @@ impl BodySeed {
 }
 
 /// Converts a string; any other value is validated and becomes `None`.
-struct OfText<T> {
-    depth: StrictJson,
-    convert: fn(&str) -> T,
-}
+struct OfText<T>(StrictJson, fn(&str) -> T);
 
 fn of_text<T>(depth: StrictJson, convert: fn(&str) -> T) -> ByShape<OfText<T>> {
-    ByShape(OfText { depth, convert })
+    ByShape(OfText(depth, convert))
 }
 
 /// A member's name.
@@ -206,16 +203,16 @@ impl<'de, T> ShapeVisitor<'de> for OfText<T> {
     }
 
     fn text(self, text: &str) -> Self::Value {
-        Some((self.convert)(text))
+        Some(self.1(text))
     }
 
     fn array<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error> {
-        let validated = strict_object(self.depth, ValidateOnly).visit_seq(items);
+        let validated = strict_object(self.0, ValidateOnly).visit_seq(items);
         validated.map(|_| None)
     }
 
     fn object<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error> {
-        let validated = strict_object(self.depth, ValidateOnly).visit_map(entries);
+        let validated = strict_object(self.0, ValidateOnly).visit_map(entries);
         validated.map(|_| None)
     }
 }
