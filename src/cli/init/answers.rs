@@ -107,24 +107,7 @@ impl InitAnswers {
     pub fn ask(mut self, offered: &OfferedValues<'_>) -> Result<Self, String> {
         let OfferedValues { settings, port, .. } = *offered;
         if self.names.is_empty() {
-            let now = server_names(&settings.names);
-            let now: Vec<&str> = now
-                .iter()
-                .map(String::as_str)
-                .filter(|name| *name != "localhost")
-                .collect();
-            let answer = read_answer(
-                "Names of this host, for clients and the certificate",
-                &now.join(" "),
-            )?;
-            let answer: Vec<String> = answer
-                .split([' ', ','])
-                .filter(|name| !name.is_empty())
-                .map(str::to_lowercase)
-                .collect();
-            if answer != now {
-                self.names = answer;
-            }
+            self.names = ask_names(settings)?;
         }
         if self.listen.is_none() {
             let answer = read_answer("Port, or address and port", &port.to_string())?;
@@ -168,6 +151,26 @@ impl InitAnswers {
     }
 }
 
+/// Asks for the names of the host; returns none if they stay as they are.
+fn ask_names(settings: &Settings) -> Result<Vec<String>, String> {
+    let now = server_names(&settings.names);
+    let now: Vec<&str> = now
+        .iter()
+        .map(String::as_str)
+        .filter(|name| *name != "localhost")
+        .collect();
+    let answer = read_answer(
+        "Names of this host, for clients and the certificate",
+        &now.join(" "),
+    )?;
+    let answer: Vec<String> = answer
+        .split([' ', ','])
+        .filter(|name| !name.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    Ok(if answer == now { Vec::new() } else { answer })
+}
+
 /// Asks which runtimes to serve, if one is installed and not served; returns `None` if nothing is to change.
 fn ask_runtimes(runtimes: &HostRuntimes) -> Result<Option<Vec<RuntimeKind>>, String> {
     if runtimes.unserved().is_empty() {
@@ -182,9 +185,7 @@ fn ask_runtimes(runtimes: &HostRuntimes) -> Result<Option<Vec<RuntimeKind>>, Str
     writeln!(io::stderr(), "{}", lines.join("\n")).map_err(unfinished)?;
     let now = runtime_words(runtimes.served());
     let answer = read_answer("Runtimes whose containers are served", &now)?;
-    Ok((answer != now)
-        .then(|| parse_runtimes(&answer))
-        .transpose()?)
+    (answer != now).then(|| parse_runtimes(&answer)).transpose()
 }
 
 /// Reads one line of standard input; returns the offer if the line is empty.

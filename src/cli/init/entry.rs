@@ -142,14 +142,8 @@ async fn set_up(args: &InitArgs) -> Result<Done, String> {
             done.changed.push("the service was started".to_owned());
         }
     }
-    if let (Some(wanted), Some(runtimes)) = (&answers.runtimes, &runtimes)
-        && runtimes.serve(wanted)?
-    {
-        let file = runtimes.path().display();
-        done.changed.push(format!("runtimes in {file}"));
-        if managed {
-            service::reload_helper().await?;
-        }
+    if let (Some(wanted), Some(runtimes)) = (&answers.runtimes, &runtimes) {
+        serve_runtimes(runtimes, wanted, managed, &mut done).await?;
     }
     done.runtimes = self::runtimes(args)?;
     let settings = args.place.settings()?;
@@ -162,6 +156,23 @@ async fn set_up(args: &InitArgs) -> Result<Done, String> {
     done.authority.clone_from(&door.authority);
     agent(args, &answers, &mut done).await?;
     Ok(done)
+}
+
+/// Writes which runtimes are served, and makes a helper that systemd runs read it.
+async fn serve_runtimes(
+    runtimes: &HostRuntimes,
+    wanted: &[RuntimeKind],
+    managed: bool,
+    done: &mut Done,
+) -> Result<(), String> {
+    if runtimes.serve(wanted)? {
+        let file = runtimes.path().display();
+        done.changed.push(format!("runtimes in {file}"));
+        if managed {
+            service::reload_helper().await?;
+        }
+    }
+    Ok(())
 }
 
 /// The settings as they will be, as far as a certificate depends on them.

@@ -76,13 +76,11 @@ impl HostRuntimes {
             return Ok(false);
         }
         let failed = |cause: &dyn std::fmt::Display| format!("{}: {cause}", self.path.display());
-        let before = match self.path.exists() {
-            true => {
-                let bytes =
-                    files::read_bounded(&self.path, MAX_BYTES).map_err(|e| e.to_string())?;
-                Some(String::from_utf8(bytes).map_err(|e| failed(&e))?)
-            }
-            false => None,
+        let before = if self.path.exists() {
+            let bytes = files::read_bounded(&self.path, MAX_BYTES).map_err(|e| e.to_string())?;
+            Some(String::from_utf8(bytes).map_err(|e| failed(&e))?)
+        } else {
+            None
         };
         let after = set_runtimes(before.as_deref().unwrap_or(""), runtimes)?;
         self.replace(&after)?;
