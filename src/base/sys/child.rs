@@ -2,15 +2,16 @@
 //! process.
 
 use std::io;
-use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use super::process_table::{ProcessStat, open_process, process};
 
 /// A child that only we wait for.
 #[derive(Debug)]
@@ -35,13 +36,7 @@ impl Child {
 
     /// Opens a child that is known only by its number.
     pub(super) fn open(pid: i32) -> io::Result<Self> {
-        #[expect(unsafe_code, reason = "pidfd_open has no safe wrapper")]
-        // SAFETY: takes two numbers and returns a new descriptor.
-        let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-        let fd = i32::try_from(fd).map_err(io::Error::other)?;
-        #[expect(unsafe_code, reason = "the kernel returns a bare number")]
-        // SAFETY: the descriptor is new; nothing else owns it.
-        let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let pidfd = open_process(pid)?;
         Ok(Self { pid, pidfd })
     }
 
@@ -58,10 +53,7 @@ impl Child {
 
     /// Waits until it has ended; safe to drop while waiting.
     pub async fn wait(&self) -> io::Result<Exit> {
-        let pidfd = self.pidfd.as_fd();
-        #[expect(unsafe_code, reason = "AsyncFd needs a descriptor that never changes")]
-        // SAFETY: a borrowed descriptor returns the same number and stays open while it is borrowed.
-        let ended = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
+        let ended = watch(self.pidfd.as_fd())?;
         loop {
             if let Some(exit) = self.wait_with(WaitPidFlag::WNOHANG)? {
                 return Ok(exit);
@@ -83,5 +75,59 @@ impl Child {
             WaitStatus::Signaled(_, signal, _) => Some(Exit::Signal(signal as i32)),
             _ => None,
         })
+    }
+}
+
+/// Waits until a process has ended, which need not be a child; safe to drop while waiting.
+///
+/// # Errors
+/// Fails if the kernel does not let this process watch another one.
+pub async fn wait_for_end(wanted: &ProcessStat) -> io::Result<()> {
+    let pidfd = match open_process(wanted.pid) {
+        Err(Errno::ESRCH) => return Ok(()),
+        opened => opened?,
+    };
+    // Its number may belong to another process now; from here on it cannot change.
+    if process(wanted.pid).is_none_or(|now| now.started != wanted.started) {
+        return Ok(());
+    }
+    watch(pidfd.as_fd())?.readable().await.map(drop)
+}
+
+/// A pidfd is readable when its process has ended.
+fn watch(pidfd: BorrowedFd<'_>) -> io::Result<AsyncFd<BorrowedFd<'_>>> {
+    #[expect(unsafe_code, reason = "AsyncFd needs a descriptor that never changes")]
+    // SAFETY: a borrowed descriptor returns the same number and stays open while it is borrowed.
+    let watched = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
+    Ok(watched)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+
+    use super::super::child::*;
+
+    #[tokio::test]
+    async fn the_end_of_a_process_that_is_not_a_child_is_noticed() {
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", "sleep 600 >&- & printf $!"]);
+        let mut shell = shell.stdout(Stdio::piped()).spawn().unwrap();
+        let mut printed = String::new();
+        let output = shell.stdout.as_mut().unwrap();
+        output.read_to_string(&mut printed).unwrap();
+        assert!(shell.wait().unwrap().success());
+        let orphan = process(printed.parse().unwrap()).unwrap();
+        let before = ProcessStat {
+            started: orphan.started - 1,
+            ..orphan
+        };
+        wait_for_end(&before).await.unwrap();
+        let pause = std::time::Duration::from_millis(50);
+        let early = tokio::time::timeout(pause, wait_for_end(&orphan)).await;
+        assert!(early.is_err(), "it lives");
+        kill(Pid::from_raw(orphan.pid), Signal::SIGKILL).unwrap();
+        wait_for_end(&orphan).await.unwrap();
     }
 }

@@ -62,7 +62,7 @@ pub use cgroup::{
     Cgroup, LIMITING_CONTROLLERS, cgroup_paths, cgroup2_mount, freezer_state, limiting_controllers,
     limiting_groups, own_cgroup, set_frozen, share_controllers, stale_cgroups,
 };
-pub use child::{Child, Exit};
+pub use child::{Child, Exit, wait_for_end};
 pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
 pub use container_root::InsideRoot;
 pub use crockford32::{from_letters, normalized_letters, random_letters, to_letters};
@@ -106,7 +106,7 @@ pub use secret_file::read_secret;
 pub use shorten::shorten;
 pub use socket_owners::socket_programs;
 pub use spawn::{OnParentExit, ProcessCredentials, Spawn, SpawnError, SpawnStage};
-pub use subreaper::{Subreaper, SubreaperEvent, adopt_orphans, reap, reap_any};
+pub use subreaper::{REAPER_NAME, Subreaper, SubreaperEvent, adopt_orphans, reap, reap_any};
 pub use swap::swap;
 pub use terminal::{is_asked, read_hidden, terminal_size};
 pub use unpoisoned::{lock, read_lock, write_lock};

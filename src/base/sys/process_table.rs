@@ -138,7 +138,8 @@ pub fn kill_exactly(process_to_kill: &ProcessStat) -> io::Result<()> {
     }
 }
 
-fn open_process(pid: i32) -> Result<OwnedFd, Errno> {
+/// Returns a pidfd of a process, which never refers to another one.
+pub(super) fn open_process(pid: i32) -> Result<OwnedFd, Errno> {
     #[expect(unsafe_code, reason = "pidfd_open has no safe wrapper")]
     // SAFETY: takes two numbers and returns a new descriptor.
     let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;

@@ -1,5 +1,6 @@
 //! System calls of a process that keeps all its descendants: subreaper, signals as events, waiting.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -12,6 +13,9 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::child::Exit;
+
+/// The name of the process that is a call's reaper.
+pub const REAPER_NAME: &CStr = c"gatewren-reaper";
 
 /// Makes every orphan below this process its child from now on.
 pub fn adopt_orphans() -> io::Result<()> {
@@ -65,7 +69,7 @@ impl Subreaper {
         adopt_orphans()?;
         prctl::set_pdeathsig(Signal::SIGTERM)?;
         // Shown in process lists; without it the name would be the number of a descriptor.
-        let _ = prctl::set_name(c"gatewren-reaper");
+        let _ = prctl::set_name(REAPER_NAME);
         Ok(Self { signals })
     }
 

@@ -14,8 +14,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use gatewren_base::sys::{
-    ProcessStat, all_processes, audit_session, descendants, descendants_among, has_in_environment,
-    kill_exactly, lock, own_pid, process, process_name, random_letters,
+    ProcessStat, REAPER_NAME, all_processes, audit_session, descendants, descendants_among,
+    has_in_environment, kill_exactly, lock, own_pid, process, process_name, random_letters,
+    wait_for_end,
 };
 
 /// The variable in a command's environment if its call has no audit session of its own.
@@ -54,6 +55,8 @@ pub struct CallProcesses {
 struct KnownProcesses {
     /// The reaper and, in a container, the processes that lead to it.
     keepers: Vec<ProcessStat>,
+    /// The reaper among them.
+    reaper: Option<ProcessStat>,
     /// Start times of descendants by process id.
     remembered: BTreeMap<i32, u64>,
     survivors: SurvivingProcesses,
@@ -96,6 +99,10 @@ impl CallProcesses {
         let child = found.keepers.first().map(|child| child.pid);
         let below = child.map(descendants).unwrap_or_default();
         found.keepers.extend(below);
+        // Nothing else runs below the child yet that could have this name.
+        let is_reaper =
+            |keeper: &&ProcessStat| process_name(keeper.pid).as_bytes() == REAPER_NAME.to_bytes();
+        found.reaper = found.keepers.iter().find(is_reaper).copied();
     }
 
     /// Name and value of the variable for the command's environment, if the call needs one.
@@ -115,6 +122,19 @@ impl CallProcesses {
             .iter()
             .filter_map(|sink| process(sink.pid).filter(|process| process.started == sink.started));
         now.any(|process| process.is_stopped())
+    }
+
+    /// Waits until the reaper has ended. The program that started it can outlive it: runc waits until nobody holds the
+    /// command's output any more.
+    pub async fn reaper_ended(&self) {
+        let reaper = self.lock_found().reaper;
+        let has_ended = match &reaper {
+            Some(reaper) => wait_for_end(reaper).await.is_ok(),
+            None => false,
+        };
+        if !has_ended {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Remembers the descendants periodically while it is polled. A call without its own session is identified by

@@ -35,6 +35,10 @@ const REAPER_TIME: Duration = Duration::from_millis(500);
 /// How long a reaper may take to exit after the helper killed everything below it. After that it counts as lost.
 const SLOW_REAPER_TIME: Duration = Duration::from_secs(5);
 
+/// How long reports are still read after the reaper has ended. They were sent before its end; the runtime of this process
+/// only has to notice them.
+const LAST_REPORTS: Duration = Duration::from_millis(10);
+
 /// The pause between two rounds of that.
 const ROUND: Duration = Duration::from_millis(20);
 
@@ -178,9 +182,16 @@ impl ProcessScope {
         }
         let processes = Arc::clone(&self.processes);
         let mut watching = pin!(processes.watch());
+        let mut reaper_ended = pin!(async {
+            processes.reaper_ended().await;
+            sleep(LAST_REPORTS).await;
+        });
         loop {
             let report = tokio::select! {
+                // What the reaper has reported before its end is read first.
+                biased;
                 report = self.reports.next() => report,
+                () = &mut reaper_ended => None,
                 () = &mut watching => continue,
             };
             match report {
