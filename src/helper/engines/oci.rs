@@ -141,7 +141,13 @@ fn of_place(
         None => find(runtime.name())?,
     };
     trust(&program)?;
-    let mut configuration: Map<String, Value> = read(&state.bundle.join("config.json"))?;
+    // crun keeps a copy of its own. The bundle of a container of Podman with mapped users belongs to one of these users.
+    let kept = file.with_file_name("config.json");
+    let configuration = match runtime {
+        OciRuntime::Crun if kept.is_file() => kept,
+        _ => state.bundle.join("config.json"),
+    };
+    let mut configuration: Map<String, Value> = read(&configuration)?;
     let Some(Value::Object(process)) = configuration.remove("process") else {
         return Err(unusable("the container's config.json describes no process"));
     };
