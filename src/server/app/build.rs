@@ -13,6 +13,7 @@ use super::connect::GuardedOAuth;
 use super::directory;
 use super::front::Front;
 use super::helper_capabilities::offered_tools;
+use super::helper_plan::{HelperPlan, start_helper};
 use super::job_ends::record_job_ends;
 use super::limits::{inbox_limits, retention, task_limits};
 use super::pair::PairingEndpoint;
@@ -35,36 +36,11 @@ use gatewren_host::backends::{
     Mail, Network, Power, Processes, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits,
     Updates,
 };
-use gatewren_host::helper_client::{AuditHead, ChildHelperOptions, HelperChild, HelperClient};
+use gatewren_host::helper_client::{AuditHead, HelperClient};
 use gatewren_host::observer::{ObservedUnits, Observer};
 use gatewren_store::state::{State, StateError};
 use gatewren_store::vault::{STATE_AUTHOR_KEY, Vault, VaultError, hex};
 use gatewren_wire::registry::Catalog;
-
-/// Where the helper is.
-#[derive(Debug, Clone)]
-pub enum HelperPlan {
-    /// systemd runs it; it listens here.
-    Socket(PathBuf),
-    /// It is our child process.
-    Child {
-        /// The directory of its socket.
-        directory: PathBuf,
-        /// The owner's policy file for it; `None` for a trial, which only the standard file limits.
-        policy: Option<PathBuf>,
-        /// Sockets that are not where the policy says.
-        sockets: EngineSockets,
-    },
-}
-
-/// The sockets of Docker and Podman; `None` for those that the helper's policy names.
-#[derive(Debug, Clone, Default)]
-pub struct EngineSockets {
-    /// Docker's.
-    pub docker: Option<PathBuf>,
-    /// Podman's.
-    pub podman: Option<PathBuf>,
-}
 
 /// What to build.
 #[derive(Debug, Clone)]
@@ -318,35 +294,6 @@ async fn open_vault(path: &Path) -> Result<Vault, BuildError> {
     })?;
     vault.audit().begin_run().await.map_err(failed)?;
     Ok(vault)
-}
-
-fn start_helper(
-    plan: HelperPlan,
-    settings: &Settings,
-) -> Result<(Option<HelperChild>, HelperClient), BuildError> {
-    match plan {
-        HelperPlan::Socket(path) => Ok((None, HelperClient::connect_to(path))),
-        HelperPlan::Child {
-            directory,
-            policy,
-            sockets,
-        } => {
-            let exe = std::env::current_exe().map_err(failed)?;
-            let state = settings.state_dir.join("helper");
-            let options = ChildHelperOptions {
-                lxcpath: settings.lxc.lxcpath.as_deref(),
-                docker_socket: sockets.docker.as_deref(),
-                podman_socket: sockets.podman.as_deref(),
-                policy: policy.as_deref(),
-                state: Some(&state),
-                log: settings.log.level,
-            };
-            let started = HelperChild::spawn(&exe, &directory, options);
-            started
-                .map(|(child, helper)| (Some(child), helper))
-                .map_err(failed)
-        }
-    }
 }
 
 /// The owner's pages.

@@ -11,6 +11,7 @@ mod directory;
 mod fixtures;
 mod front;
 mod helper_capabilities;
+mod helper_plan;
 mod inbox_notices;
 mod job_ends;
 mod lifecycle;
@@ -33,9 +34,10 @@ mod token_warnings;
 mod watchdog;
 mod watched_paths;
 
-pub use build::{EngineSockets, HelperPlan, ServerPlan, build};
+pub use build::{ServerPlan, build};
 #[cfg(feature = "everything")]
 pub use fixtures::{FixturePlan, FixtureServer, run_fixtures};
+pub use helper_plan::{EngineSockets, HelperPlan};
 pub use lifecycle::{open_sockets, reject_connections, run};
 pub use names::{server_addresses, server_names};
 pub use running_server::{Server, certificate};
