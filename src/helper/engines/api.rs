@@ -11,6 +11,7 @@ use super::error::EngineError;
 use super::events::EngineEvents;
 use super::exchange::Rejection;
 use super::image::{AnsweredImage, ImageFacts};
+use super::image_name::ImageName;
 use super::info::{AnsweredInfo, AnsweredVersion, EngineInfo, EngineVersion};
 use super::inspect::InspectedContainer;
 use super::inspect_answer::AnsweredContainer;
@@ -20,6 +21,7 @@ use super::list::{ListedContainer, into_list};
 use super::log_reader::{EngineLog, read_log};
 use super::log_request::EngineLogRequest;
 use super::version::ApiVersion;
+use gatewren_base::sys::{sanitize, shorten};
 
 /// The API of an engine on its Unix socket. Each request has its own connection. Cloning is cheap; clones share the
 /// negotiated version.
@@ -138,6 +140,18 @@ impl EngineApi {
         ImageFacts::try_from(answer)
     }
 
+    /// Returns the facts about the image that has a name now, such as `jellyfin/jellyfin:latest`.
+    ///
+    /// The engines also find an image by its id or the beginning of it; such a name is [`EngineError::Invalid`] here.
+    pub async fn named_image(&self, name: &str) -> Result<ImageFacts, EngineError> {
+        let name = ImageName::parse(name).ok_or_else(|| {
+            let shown = sanitize(&shorten(name, 80));
+            EngineError::Invalid(format!("'{shown}' is not the name of an image"))
+        })?;
+        let answer: AnsweredImage = self.get(EngineEndpoint::NamedImage(name)).await?;
+        ImageFacts::try_from(answer)
+    }
+
     /// Returns facts about the engine.
     pub async fn info(&self) -> Result<EngineInfo, EngineError> {
         let answer: AnsweredInfo = self.get(EngineEndpoint::Info).await?;
@@ -223,6 +237,29 @@ mod tests {
             .map(|action| format!("POST /v1.41/containers/{id}/{action}"))
             .into();
         assert_eq!(engine.requests()[1..], expected);
+    }
+
+    #[tokio::test]
+    async fn an_image_is_found_by_its_name_and_never_by_the_beginning_of_an_id() {
+        let engine = FakeEngine::docker(|_| {
+            let id = "ab".repeat(32);
+            json(
+                "200 OK",
+                &format!(r#"{{"Id":"sha256:{id}","RepoTags":null}}"#),
+            )
+        });
+        let api = engine.api(EngineKind::Docker);
+        let image = api.named_image("localhost:5000/a/web:1").await.unwrap();
+        assert_eq!(image.id, ImageId::parse(&"ab".repeat(32)).unwrap());
+        for bad in ["../containers/x", "abab", "a?b", image.id.as_str()] {
+            let error = api.named_image(bad).await.unwrap_err();
+            assert!(matches!(&error, EngineError::Invalid(_)), "{error}");
+        }
+        let requests = engine.requests();
+        assert_eq!(
+            requests[1..],
+            ["GET /v1.41/images/localhost:5000/a/web:1/json"]
+        );
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use hyper::Method;
 
 use super::container_id::{EngineContainerId, ImageId, SafeReference};
+use super::image_name::ImageName;
 use super::log_request::LogQueryString;
 use super::version::ApiVersion;
 
@@ -40,6 +41,8 @@ pub(super) enum EngineEndpoint<'a> {
     Update(&'a EngineContainerId),
     /// A part of a container's log.
     Logs(&'a EngineContainerId, LogQueryString),
+    /// The image that has a name now.
+    NamedImage(ImageName<'a>),
     /// One image.
     Image(&'a ImageId),
     /// Events of containers, as they happen. The time limit is for the head of the answer.
@@ -61,6 +64,7 @@ impl EngineEndpoint<'_> {
             | Self::Inspect(_)
             | Self::Logs(..)
             | Self::Image(_)
+            | Self::NamedImage(_)
             | Self::Events => Method::GET,
             Self::Start(_)
             | Self::Stop(..)
@@ -87,6 +91,7 @@ impl EngineEndpoint<'_> {
             Self::Update(id) => format!("containers/{id}/update"),
             Self::Logs(id, query) => format!("containers/{id}/logs?{query}"),
             Self::Image(id) => format!("images/{id}/json"),
+            Self::NamedImage(name) => format!("images/{}/json", name.as_str()),
             // {"type":["container"]}
             Self::Events => "events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D".to_owned(),
         };

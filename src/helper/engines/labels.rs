@@ -9,7 +9,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::text::plain;
+use super::text::{MAX_TEXT_CHARS, plain};
+use gatewren_wire::operations::{ComposeDependency, DependencyCondition};
 
 /// The start of the labels of an image's description (OCI image specification, annotations).
 const IMAGE_PREFIX: &str = "org.opencontainers.image.";
@@ -17,6 +18,8 @@ const IMAGE_PREFIX: &str = "org.opencontainers.image.";
 const MAX_IMAGE_LABELS: usize = 32;
 /// The most characters of a label's value; a longer one is cut.
 const MAX_VALUE_CHARS: usize = 1024;
+/// The most services that a service may depend on; others are left out.
+const MAX_DEPENDENCIES: usize = 64;
 /// The most files of a Compose project that are kept; others are left out.
 const MAX_CONFIG_FILES: usize = 32;
 
@@ -29,6 +32,10 @@ pub struct ContainerLabels {
     pub compose_service: Option<String>,
     /// The absolute paths of the project's files.
     pub compose_files: Vec<String>,
+    /// The services of the project that start before its own.
+    pub compose_dependencies: Vec<ComposeDependency>,
+    /// Whether it is a single run of its service, by `docker compose run`.
+    pub is_compose_one_off: bool,
     /// The image's description: name without `org.opencontainers.image.`, and value.
     pub image: BTreeMap<String, String>,
 }
@@ -38,6 +45,8 @@ enum LabelName {
     Project,
     Service,
     ConfigFiles,
+    DependsOn,
+    OneOff,
     Image(String),
     Other,
 }
@@ -57,6 +66,8 @@ impl<'de> Deserialize<'de> for LabelName {
                     "com.docker.compose.project" => LabelName::Project,
                     "com.docker.compose.service" => LabelName::Service,
                     "com.docker.compose.project.config_files" => LabelName::ConfigFiles,
+                    "com.docker.compose.depends_on" => LabelName::DependsOn,
+                    "com.docker.compose.oneoff" => LabelName::OneOff,
                     name => match name.strip_prefix(IMAGE_PREFIX) {
                         Some(rest) => LabelName::Image(plain(rest, MAX_VALUE_CHARS)),
                         None => LabelName::Other,
@@ -105,6 +116,11 @@ impl ContainerLabels {
                 let files = files.take(MAX_CONFIG_FILES);
                 self.compose_files = files.map(|file| plain(file, MAX_VALUE_CHARS)).collect();
             }
+            LabelName::DependsOn => {
+                let services = value.split(',').filter_map(dependency);
+                self.compose_dependencies = services.take(MAX_DEPENDENCIES).collect();
+            }
+            LabelName::OneOff => self.is_compose_one_off = value.eq_ignore_ascii_case("true"),
             LabelName::Image(name) => {
                 if self.image.len() < MAX_IMAGE_LABELS {
                     self.image.insert(name, text());
@@ -113,6 +129,21 @@ impl ContainerLabels {
             LabelName::Other => {}
         }
     }
+}
+
+/// Parses `db:service_healthy:false`, as Compose writes it: the service, the condition, and whether a restart of the
+/// service restarts the other one. A condition that is missing or unknown is that the service was started.
+fn dependency(text: &str) -> Option<ComposeDependency> {
+    let mut parts = text.split(':');
+    let service = parts.next().filter(|service| !service.is_empty())?;
+    Some(ComposeDependency {
+        service: plain(service, MAX_TEXT_CHARS),
+        condition: match parts.next() {
+            Some("service_healthy") => DependencyCondition::Healthy,
+            Some("service_completed_successfully") => DependencyCondition::Completed,
+            _ => DependencyCondition::Started,
+        },
+    })
 }
 
 #[cfg(test)]
@@ -139,6 +170,33 @@ mod tests {
         assert_eq!(labels.compose_files, ["/srv/a.yml", "/srv/b.yml"]);
         let image: Vec<_> = labels.image.iter().collect();
         assert_eq!(image, [(&"version".to_owned(), &"1.2".to_owned())]);
+    }
+
+    #[test]
+    fn the_services_before_a_service_are_read_with_their_conditions() {
+        let labels: ContainerLabels = serde_json::from_str(
+            r#"{
+                "com.docker.compose.depends_on": "db:service_healthy:false,job:service_completed_successfully,a,,:x",
+                "com.docker.compose.oneoff": "True"
+            }"#,
+        )
+        .unwrap();
+        let dependencies = labels.compose_dependencies.iter();
+        let dependencies: Vec<_> = dependencies
+            .map(|dependency| (dependency.service.as_str(), dependency.condition))
+            .collect();
+        let expected = [
+            ("db", DependencyCondition::Healthy),
+            ("job", DependencyCondition::Completed),
+            ("a", DependencyCondition::Started),
+        ];
+        assert_eq!(dependencies, expected);
+        assert!(labels.is_compose_one_off);
+        let many = "a,".repeat(1000);
+        let many = format!(r#"{{"com.docker.compose.depends_on": "{many}"}}"#);
+        let labels: ContainerLabels = serde_json::from_str(&many).unwrap();
+        assert_eq!(labels.compose_dependencies.len(), MAX_DEPENDENCIES);
+        assert!(!labels.is_compose_one_off);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod facts;
 mod fake_engine;
 mod host_rights;
 mod image;
+mod image_name;
 mod info;
 mod inspect;
 mod inspect_answer;

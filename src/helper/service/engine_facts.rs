@@ -46,6 +46,8 @@ fn compose(container: &InspectedContainer) -> Option<ComposeService> {
         project: labels.compose_project.clone()?,
         service: labels.compose_service.clone(),
         config_files: labels.compose_files.clone(),
+        depends_on: labels.compose_dependencies.clone(),
+        one_off: labels.is_compose_one_off,
     })
 }
 

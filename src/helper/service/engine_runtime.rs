@@ -4,6 +4,7 @@ use gatewren_base::config::RuntimeKind;
 use gatewren_wire::operations::{ContainerAction, ContainerRef, OperationEnd, OperationRefusal};
 
 use super::engine_facts::engine_facts;
+use super::engine_image::print_image;
 use super::engine_limits;
 use super::engine_log::{self, WantedLines};
 use super::runtime::{ContainerRuntime, info_lines};
@@ -117,6 +118,7 @@ impl ContainerRuntime for EngineRuntime {
                 })
                 .await
             }
+            ContainerAction::Image {} => print_image(context, container).await,
             ContainerAction::ListFiles { .. } | ContainerAction::ReadFile { .. } => {
                 files::act(context, container, action).await
             }

@@ -119,6 +119,9 @@ impl ContainerRuntime for LxcRuntime {
             ContainerAction::Log { log, offset, bytes } => {
                 logs::log(context, container, *log, *offset, *bytes).await
             }
+            ContainerAction::Image {} => Err(OperationRefusal::bad_command(
+                "a container of LXC has no image; this works for containers of Docker and Podman",
+            )),
             file => files::act(context, container, file).await,
         }
     }

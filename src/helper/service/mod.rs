@@ -4,6 +4,7 @@ pub mod connection;
 pub mod container_operations;
 pub mod definition_watch;
 pub mod engine_facts;
+pub mod engine_image;
 pub mod engine_limits;
 pub mod engine_log;
 pub mod engine_runtime;

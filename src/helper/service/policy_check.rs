@@ -133,6 +133,7 @@ mod tests {
         let all = [
             (r#"{"what":"snapshots"}"#, reads),
             (r#"{"what":"log","log":"lxc","bytes":1}"#, reads),
+            (r#"{"what":"image"}"#, reads),
             (r#"{"what":"freeze"}"#, writes),
             (r#"{"what":"unfreeze"}"#, writes),
             (r#"{"what":"autostart","on":true}"#, writes),

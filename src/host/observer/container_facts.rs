@@ -112,6 +112,7 @@ mod tests {
                 project: "media".into(),
                 service: None,
                 config_files: vec!["/srv/secret/compose.yaml".into()],
+                ..ComposeService::default()
             }),
             ..EngineFacts::default()
         };

@@ -24,6 +24,9 @@ pub enum ContainerAction {
         /// Whether it starts at boot.
         on: bool,
     },
+    /// Print the facts about its image, as JSON ([`ContainerImage`](super::engine_facts::ContainerImage)). A container
+    /// of LXC has none.
+    Image {},
     /// Change its definition; the previous version is kept next to it.
     Configure {
         /// The changes.
@@ -197,6 +200,7 @@ impl ContainerAction {
             Self::Freeze {} => changes("container_freeze", LxcWrites),
             Self::Unfreeze {} => changes("container_unfreeze", LxcWrites),
             Self::Autostart { .. } => changes("container_autostart", LxcWrites),
+            Self::Image {} => reads("container_image", LxcReads),
             Self::Configure { .. } => changes("container_configure", LxcManage),
             Self::Snapshots {} => reads("container_snapshots", LxcReads),
             Self::Snapshot { .. } => copies("container_snapshot"),

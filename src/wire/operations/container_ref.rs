@@ -10,7 +10,7 @@ use super::text_type::{InvalidText, text_type};
 
 /// The longest name of a container of LXC, and of the other runtimes, in bytes.
 const LXC_NAME_BYTES: usize = 64;
-const NAME_BYTES: usize = 128;
+pub(super) const NAME_BYTES: usize = 128;
 
 text_type!(
     /// The reference to a container: `media` for one of LXC, `docker:jellyfin` or `podman:web` for one of another
@@ -78,7 +78,7 @@ fn without_lxc(text: String) -> String {
     }
 }
 
-fn is_name(name: &str, max_bytes: usize) -> bool {
+pub(super) fn is_name(name: &str, max_bytes: usize) -> bool {
     let mut bytes = name.bytes();
     let begins_well = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
     let goes_on_well = bytes.all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));

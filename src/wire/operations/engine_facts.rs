@@ -73,7 +73,7 @@ pub struct ContainerHealth {
 }
 
 /// A service of a Compose project.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ComposeService {
     /// The project's name.
     pub project: String,
@@ -83,6 +83,48 @@ pub struct ComposeService {
     /// The project's files on the host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config_files: Vec<String>,
+    /// The services that start before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<ComposeDependency>,
+    /// Whether it is a single run of the service (`docker compose run`), which does not start and stop with the
+    /// project.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub one_off: bool,
+}
+
+/// A service that another one of its project depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ComposeDependency {
+    /// The service's name.
+    pub service: String,
+    /// What must be true of it first.
+    pub condition: DependencyCondition,
+}
+
+/// What must be true of a service before those that depend on it start (Compose specification, `depends_on`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DependencyCondition {
+    /// It has been started.
+    Started,
+    /// Its health check has succeeded.
+    Healthy,
+    /// It has ended with exit code 0.
+    Completed,
+}
+
+/// A container's image, and the image that has the same name now.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContainerImage {
+    /// The name of the image when the container was created.
+    pub image: String,
+    /// The id of the image that the container was created from.
+    pub image_id: Option<String>,
+    /// That image's names with digests of registries, such as `jellyfin/jellyfin@sha256:…`; none if it was not pulled.
+    pub digests: Vec<String>,
+    /// The id of the image that has the name now; absent if none has, or if the name is an id.
+    pub named_image_id: Option<String>,
 }
 
 /// A port that the host forwards to a container.

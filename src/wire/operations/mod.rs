@@ -33,6 +33,7 @@ mod request;
 mod runtime_report;
 mod snapshot_name;
 mod ssh_keys;
+mod stack_ref;
 mod text_type;
 mod tunnels;
 mod unit_change;
@@ -56,7 +57,8 @@ pub use container_paths::{InsideEntry, InsideKind, InsidePath};
 pub use container_ref::ContainerRef;
 pub use device::{DiskName, TunnelName};
 pub use engine_facts::{
-    ComposeService, ContainerHealth, EngineFacts, EngineMountFacts, PublishedPort,
+    ComposeDependency, ComposeService, ContainerHealth, ContainerImage, DependencyCondition,
+    EngineFacts, EngineMountFacts, PublishedPort,
 };
 pub use firmware::{FIRMWARE_MARK, FirmwareAction, FirmwareId};
 pub use frame::{Decoder, Frame, Stream};
@@ -86,6 +88,7 @@ pub use request::HelperRequest;
 pub use runtime_report::{EngineDescription, RuntimeReport};
 pub use snapshot_name::SnapshotName;
 pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyAction, SshKeyChange};
+pub use stack_ref::StackRef;
 pub use tunnels::{Tunnel, TunnelPeer};
 pub use unit_change::UnitChange;
 pub use unit_name::UnitName;

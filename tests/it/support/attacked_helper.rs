@@ -273,6 +273,7 @@ pub fn deeds() -> Vec<(&'static str, Value)> {
             "lxc_reads",
             json!({ "what": "log", "log": "lxc", "bytes": 100 }),
         ),
+        alone("lxc_reads", "image"),
         alone("lxc_writes", "freeze"),
         alone("lxc_writes", "unfreeze"),
         ("lxc_writes", json!({ "what": "autostart", "on": true })),
