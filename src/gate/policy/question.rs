@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::disclosure::key_notes;
 use crate::auth::Principal;
+use gatewren_base::config::RuntimeKind;
 use gatewren_base::sys::{exact_line, text_notes};
 use gatewren_wire::registry::{Scope, Tool};
 
@@ -92,12 +93,9 @@ fn target(tool: &Tool, arguments: &Value) -> String {
             return "the host".to_owned();
         }
         Scope::Container(argument) | Scope::HostOr(argument) => argument,
+        Scope::Stack(argument) => return stack(arguments.get(argument).and_then(Value::as_str)),
         Scope::Host => return "the host".to_owned(),
         Scope::Server | Scope::Within => return "the whole server".to_owned(),
-    };
-    let is_name = |text: &str| {
-        text.chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     };
     match arguments.get(argument).and_then(Value::as_str) {
         Some(name) if is_name(name) => format!("the container {name}"),
@@ -107,6 +105,24 @@ fn target(tool: &Tool, arguments: &Value) -> String {
                 .to_owned()
         }
     }
+}
+
+/// Returns the target of a call about a stack.
+fn stack(name: Option<&str>) -> String {
+    match name {
+        Some(name) if is_name(name) => format!("all containers of the stack {name}"),
+        _ => "all containers of the stack that its arguments name".to_owned(),
+    }
+}
+
+/// Whether a text can be nothing but the name of a container or a stack, perhaps after its runtime.
+fn is_name(text: &str) -> bool {
+    let name = match text.split_once(':') {
+        Some((runtime, name)) if runtime.parse::<RuntimeKind>().is_ok() => name,
+        _ => text,
+    };
+    name.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 #[cfg(test)]
@@ -161,6 +177,45 @@ mod tests {
             assert!(ours.contains(words), "{words}: {ours}");
         }
         assert_eq!(theirs, r#"{"container":"jellyfin","grace_s":5}"#);
+    }
+
+    #[test]
+    fn the_runtime_of_a_container_is_part_of_its_name() {
+        let (ours, _) = parts(&json!({ "container": "docker:jellyfin" }));
+        assert!(
+            ours.contains("about the container docker:jellyfin."),
+            "{ours}"
+        );
+        for odd in ["other:jellyfin", "docker:a:b", "docker:a b"] {
+            let (ours, _) = parts(&json!({ "container": odd }));
+            assert!(
+                ours.contains("the container that its arguments name"),
+                "{ours}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_call_about_a_stack_names_it() {
+        let tools = Toolset::new(().into())
+            .answering("stop", Risk::Disrupt, nothing)
+            .about(Scope::Stack("stack"))
+            .into_tools();
+        let who = Principal::without_token("claude", Preset::Admin);
+        let ask = |arguments: Value| {
+            let question = question(&who, &tools[0], arguments.as_object().unwrap());
+            question.unwrap().message
+        };
+        let asked = ask(json!({ "stack": "docker:media" }));
+        assert!(
+            asked.contains("all containers of the stack docker:media."),
+            "{asked}"
+        );
+        let asked = ask(json!({ "stack": "x. It only reads" }));
+        assert!(
+            asked.contains("the stack that its arguments name"),
+            "{asked}"
+        );
     }
 
     #[test]

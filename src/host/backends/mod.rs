@@ -52,7 +52,8 @@ pub use long_work::{CallJob, JobObserver};
 pub use lxc::{
     AwayRuntime, ChangedContainers, ContainerDefinition, ContainerDetails, ContainerEvents,
     ContainerListing, ContainerSnapshot, ContainerState, ContainerStatus, DirectoryPage,
-    InsidePart, LogPart, LogSource, Lxc, LxcView, PART_BYTES, from_base64,
+    InsidePart, LogPart, LogSource, Lxc, LxcView, MemberChange, MemberOutcome, PART_BYTES, Stack,
+    StackAction, StackListing, StackMember, StackRun, from_base64,
 };
 pub use mail::Mail;
 pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
@@ -76,15 +77,15 @@ pub use updates::{UpdateCheck, Updates, UpgradeRequest};
 
 pub use crate::helper_client::{
     Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, ComposeService,
-    ContainerHealth, ContainerListener, ContainerRef, ContainerUsage, CountryCode,
+    ContainerHealth, ContainerImage, ContainerListener, ContainerRef, ContainerUsage, CountryCode,
     DefinitionChanges, EngineDescription, EngineFacts, EngineMountFacts, FileEntry, FileFacts,
     FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead,
     HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, KillReason,
     LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MailMessage, NameServers,
     PackageName, ProcessOrder, Program, PublicKey, RepairResult, RuntimeReport, SettingWord,
-    SnapshotName, SshAccount, SshKeyChange, Ssid, TargetName, Transport, Tunnel, TunnelName,
-    UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup, Vitals, WifiAction,
-    WifiNetwork, WifiStatus,
+    SnapshotName, SshAccount, SshKeyChange, Ssid, StackRef, TargetName, Transport, Tunnel,
+    TunnelName, UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup, Vitals,
+    WifiAction, WifiNetwork, WifiStatus,
 };
 pub use gatewren_base::config::{Glob, InvalidGlob, RuntimeKind};
 pub use gatewren_base::sys::neutralise;

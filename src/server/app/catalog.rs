@@ -213,6 +213,7 @@ fn add_containers(
 ) -> Result<(), CatalogError> {
     catalog.add(toolsets::containers(lxc.clone()))?;
     catalog.add(toolsets::container_settings(lxc.clone()))?;
+    catalog.add(toolsets::stacks(lxc.clone()))?;
     catalog.add(toolsets::container_copies(lxc.clone()))?;
     catalog.add(toolsets::container_files(lxc.clone()))?;
     catalog.add(toolsets::container_logs(lxc, journal))

@@ -39,9 +39,10 @@ const NO_CODE: &[(&str, &[&str])] = &[
     ("sends packets that gatewren makes itself", &["dns_query", "network_check_port", "network_ping"]),
     ("changes the state of a loaded unit and starts none; what a reload runs is in the unit's file, which only tools \
       of other classes can write", &["unit_reload", "unit_reset_failed"]),
-    ("makes a container run its own programs; only tools of other classes can change those", &[
-        "container_autostart", "container_start", "container_unfreeze",
+    ("makes containers run their own programs; only tools of other classes can change those", &[
+        "container_autostart", "container_start", "container_unfreeze", "stack_start",
     ]),
+    ("asks the daemons of Docker and Podman for facts, and starts no program", &["stack_info", "stack_list"]),
     ("copies files as they are; the caller chooses no byte of a program", &[
         "backup_create", "container_clone", "container_snapshot_create",
     ]),
@@ -67,7 +68,8 @@ const CODE: &[(Risk, &[&str])] = &[
     // Programs that others made; the caller chooses one of them.
     (Risk::Disrupt, &[
         "backup_restore", "container_create", "container_rebuild", "container_restart",
-        "container_snapshot_restore", "firmware_update", "tunnel_up", "unit_restart", "unit_start", "update_apply",
+        "container_snapshot_restore", "firmware_update", "stack_restart", "tunnel_up", "unit_restart", "unit_start",
+        "update_apply",
     ]),
 ];
 

@@ -1,16 +1,23 @@
-//! Turns the name of a container in a call into its reference: `jellyfin` into `docker:jellyfin` if only Docker has it.
+//! Turns the name of a container or a stack in a call into its reference: `jellyfin` into `docker:jellyfin` if only
+//! Docker has it.
 //!
 //! Everything after this, the policy, the inbox, the audit and the helper, sees the reference. Names are looked up among
 //! the containers that the caller may see.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::engine::Engine;
+use gatewren_base::config::Reach;
 use gatewren_gate::auth::Principal;
 use gatewren_wire::registry::{Scope, Tool, ToolError};
 
 /// The place of the containers in the state, with their references as keys.
 const CONTAINERS: &str = "/public/packageData";
+
+/// What Compose says in the facts about a container.
+const COMPOSE: &str = "/engine/compose";
 
 /// The argument for a container in tools that are not about one alone.
 const USUAL_ARGUMENT: &str = "container";
@@ -28,9 +35,12 @@ pub(super) fn resolve_container(
     tool: &Tool,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ToolError> {
+    if let Scope::Stack(argument) = tool.scope() {
+        return resolve_stack(engine, who, argument, arguments);
+    }
     let argument = match tool.scope() {
         Scope::Container(argument) | Scope::HostOr(argument) => argument,
-        Scope::Server | Scope::Host | Scope::Within => USUAL_ARGUMENT,
+        Scope::Stack(_) | Scope::Server | Scope::Host | Scope::Within => USUAL_ARGUMENT,
     };
     let (Some(Value::String(name)), Some(inbox)) = (arguments.get_mut(argument), &engine.inbox)
     else {
@@ -44,17 +54,70 @@ pub(super) fn resolve_container(
         return Ok(());
     }
     let document = inbox.state.document();
-    let known = document.root.pointer(CONTAINERS).and_then(Value::as_object);
-    let known = known.into_iter().flat_map(Map::keys);
+    let known = containers(&document.root).map(|(reference, _)| reference.as_str());
     let visible = known.filter(|reference| who.reach().container(reference));
-    if let Some(reference) = choose(name, visible.map(String::as_str))? {
+    if let Some(reference) = choose("containers", name, visible)? {
         *name = reference;
     }
     Ok(())
 }
 
-/// Returns the reference that a name stands for; `None` if no container has it.
+/// Replaces the name of a stack by its reference, in the same way.
+fn resolve_stack(
+    engine: &Engine,
+    who: &Principal,
+    argument: &str,
+    arguments: &mut Map<String, Value>,
+) -> Result<(), ToolError> {
+    let (Some(Value::String(name)), Some(inbox)) = (arguments.get_mut(argument), &engine.inbox)
+    else {
+        return Ok(());
+    };
+    if name.contains(':') {
+        return Ok(());
+    }
+    let document = inbox.state.document();
+    let stacks = whole_stacks(&document.root, who.reach());
+    if let Some(reference) = choose("stacks", name, stacks.iter().map(String::as_str))? {
+        *name = reference;
+    }
+    Ok(())
+}
+
+/// Returns the containers in the state: the reference and the facts of each.
+fn containers(document: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let known = document.pointer(CONTAINERS).and_then(Value::as_object);
+    known.into_iter().flatten()
+}
+
+/// Returns the references to the stacks of which a caller may see all containers. The others do not exist for it.
+fn whole_stacks(document: &Value, reach: &Reach) -> BTreeSet<String> {
+    let (mut seen, mut hidden) = (BTreeSet::new(), BTreeSet::new());
+    for (reference, facts) in containers(document) {
+        let stacks = if reach.container(reference) {
+            &mut seen
+        } else {
+            &mut hidden
+        };
+        stacks.extend(stack_of(reference, facts));
+    }
+    seen.retain(|stack| !hidden.contains(stack));
+    seen
+}
+
+/// Returns the reference to a container's stack.
+fn stack_of(reference: &str, facts: &Value) -> Option<String> {
+    let (runtime, _) = reference.split_once(':')?;
+    let compose = facts.pointer(COMPOSE)?;
+    // A single run of a service does not start and stop with the stack.
+    let is_one_off = compose.get("one_off").and_then(Value::as_bool) == Some(true);
+    let project = compose.get("project")?.as_str()?;
+    (!is_one_off).then(|| format!("{runtime}:{project}"))
+}
+
+/// Returns the reference that a name stands for; `None` if nothing has it. `what` is the word for several of them.
 fn choose<'a>(
+    what: &str,
     name: &str,
     known: impl Iterator<Item = &'a str>,
 ) -> Result<Option<String>, ToolError> {
@@ -74,7 +137,7 @@ fn choose<'a>(
             };
             let named: Vec<String> = several.iter().map(with_runtime).collect();
             let named = named.join(" and ");
-            let words = format!("several containers have the name '{name}': {named}");
+            let words = format!("several {what} have the name '{name}': {named}");
             Err(ToolError::new(words).hint("Nothing was done. Name one of them."))
         }
     }
@@ -82,11 +145,14 @@ fn choose<'a>(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use gatewren_base::config::Space;
 
     fn chosen(name: &str) -> Result<Option<String>, String> {
         let known = ["media", "docker:jellyfin", "docker:media", "podman:web"];
-        choose(name, known.into_iter()).map_err(|error| error.to_string())
+        choose("containers", name, known.into_iter()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -95,6 +161,26 @@ mod tests {
         assert_eq!(chosen("web"), Ok(Some("podman:web".into())));
         assert_eq!(chosen("none"), Ok(None));
         assert_eq!(chosen("docker"), Ok(None));
+    }
+
+    #[test]
+    fn a_name_stands_for_a_stack_only_if_all_of_its_containers_are_within_reach() {
+        let of = |project: &str| json!({ "engine": { "compose": { "project": project } } });
+        let mut once = of("media");
+        once["engine"]["compose"]["one_off"] = json!(true);
+        let document = json!({ "public": { "packageData": {
+            "docker:web": of("media"), "docker:run": once, "docker:db": of("home"), "podman:x": of("home"),
+            "docker:far": of("home"), "lxc": {}, "docker:alone": { "engine": {} },
+        } } });
+        let space = Space {
+            containers: vec!["docker:web".parse().unwrap(), "docker:db".parse().unwrap()],
+            host: false,
+        };
+        let stacks = whole_stacks(&document, &Reach::of(&space));
+        assert_eq!(stacks, BTreeSet::from(["docker:media".to_owned()]));
+        let stacks = whole_stacks(&document, &Reach::everything());
+        let stacks: Vec<&str> = stacks.iter().map(String::as_str).collect();
+        assert_eq!(stacks, ["docker:home", "docker:media", "podman:home"]);
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub use containers::files::tools as container_files;
 pub use containers::lifecycle::tools as containers;
 pub use containers::logs::tools as container_logs;
 pub use containers::settings::tools as container_settings;
+pub use containers::stacks::tools as stacks;
 pub use host::disks::tools as disks;
 pub use host::files::tools as files;
 pub use host::firmware::tools as firmware;

@@ -12,6 +12,9 @@ pub enum Scope {
     Host,
     /// The container that this argument names; without the argument, all containers within reach.
     Container(&'static str),
+    /// The stack that this argument names: all containers of a Compose project. The tool enforces that the caller
+    /// reaches all of them.
+    Stack(&'static str),
     /// The container that this argument names; without the argument, the host.
     HostOr(&'static str),
     /// Everything within the caller's reach; the tool enforces this itself.
@@ -24,7 +27,7 @@ impl Scope {
         match self {
             Self::Server => reach.is_everything(),
             Self::Host => reach.host(),
-            Self::Container(_) | Self::HostOr(_) | Self::Within => true,
+            Self::Container(_) | Self::Stack(_) | Self::HostOr(_) | Self::Within => true,
         }
     }
 }

@@ -208,7 +208,7 @@ impl Tool {
     pub fn target<'a>(&self, arguments: &'a Map<String, Value>) -> Option<&'a str> {
         let named = |name: &str| arguments.get(name)?.as_str();
         match self.scope {
-            Scope::Container(argument) => named(argument),
+            Scope::Container(argument) | Scope::Stack(argument) => named(argument),
             Scope::HostOr(argument) => named(argument).or_else(|| named("unit")),
             Scope::Server | Scope::Host | Scope::Within => {
                 ["unit", "pointer"].into_iter().find_map(named)

@@ -21,7 +21,7 @@ use super::events::ContainerEvents;
 use super::listing::ContainerListing;
 
 /// The timeout of a query; the tools answer in milliseconds unless the host has a problem.
-const QUESTION_TIME: Duration = Duration::from_secs(20);
+pub(super) const QUESTION_TIME: Duration = Duration::from_secs(20);
 
 /// The timeout of a start, and of a stop beyond its grace period.
 const CHANGE_TIME: Duration = Duration::from_mins(1);
@@ -135,7 +135,7 @@ impl LxcView {
     }
 
     /// Removes the host's paths from an engine's facts for a caller that may not see the host.
-    fn visible_facts(&self, mut facts: EngineFacts) -> EngineFacts {
+    pub(super) fn visible_facts(&self, mut facts: EngineFacts) -> EngineFacts {
         if self.access.host().is_err() {
             for mount in &mut facts.mounts {
                 mount.source = None;
@@ -355,6 +355,14 @@ impl LxcView {
     /// Checks that the caller may see all containers.
     pub(super) fn check_sees_all(&self) -> Result<(), BackendError> {
         self.access.everything()
+    }
+
+    /// Returns the view of all containers, to find out what the caller must not see the existence of.
+    pub(super) fn unfiltered(&self) -> Self {
+        Self {
+            access: AccessFilter::of(&Reach::everything()),
+            ..self.clone()
+        }
     }
 
     /// Whether the caller may access a container.

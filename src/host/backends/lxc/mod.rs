@@ -8,6 +8,10 @@ mod events;
 mod inside;
 mod listing;
 mod runtimes;
+mod stack_changes;
+mod stack_order;
+mod stack_readiness;
+mod stacks;
 
 pub use changes::{ContainerDefinition, ContainerSnapshot};
 pub use containers::{Lxc, LxcView};
@@ -15,3 +19,5 @@ pub use details::{ContainerDetails, ContainerState, ContainerStatus};
 pub use events::{ChangedContainers, ContainerEvents};
 pub use inside::{DirectoryPage, InsidePart, LogPart, LogSource, PART_BYTES, from_base64};
 pub use listing::{AwayRuntime, ContainerListing};
+pub use stack_changes::{MemberChange, MemberOutcome, StackAction, StackRun};
+pub use stacks::{Stack, StackListing, StackMember};

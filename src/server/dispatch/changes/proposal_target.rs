@@ -13,16 +13,17 @@ use gatewren_wire::registry::{Interruption, Scope, Tool, ToolError};
 
 /// Arguments that name a target, each with a tool that fails if that target does not exist. The first argument that
 /// the call has is used: `unit_status` also checks the container of a unit.
-const KNOWN_BY: [(&str, &str); 3] = [
+const KNOWN_BY: [(&str, &str); 4] = [
     ("unit", "unit_status"),
     ("job", "job_get"),
+    ("stack", "stack_info"),
     (CONTAINER, "container_config_get"),
 ];
 
 const CONTAINER: &str = "container";
 
-/// Refuses a proposal with invalid arguments, and a proposal about a container, a unit or a job that does not exist
-/// or that the agent cannot see. The error is that of a call about the same target. When existence cannot be
+/// Refuses a proposal with invalid arguments, and a proposal about a container, a stack, a unit or a job that does not
+/// exist or that the agent cannot see. The error is that of a call about the same target. When existence cannot be
 /// determined, the proposal is accepted: the owner sees it, and the tool checks again when it runs.
 ///
 /// # Errors

@@ -205,7 +205,7 @@ async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<Cont
 
 /// How many seconds a container has to shut down by itself before it is killed. With a longer time, the answer
 /// would come after most clients have given up.
-type Grace = BoundedNumber<0, 40, 10>;
+pub type Grace = BoundedNumber<0, 40, 10>;
 
 /// Stop a container: request a shutdown, force it after the grace period, and return its details. All its processes
 /// end. A stopped container is left as it is. `container_start` starts it again.

@@ -5,3 +5,4 @@ pub mod files;
 pub mod lifecycle;
 pub mod logs;
 pub mod settings;
+pub mod stacks;
