@@ -114,6 +114,7 @@ mod spec_streams;
 #[cfg(feature = "everything")]
 mod spec_tasks;
 mod ssh_keys;
+mod stacks;
 mod state_manual;
 mod state_tools;
 mod state_writers;
