@@ -34,21 +34,26 @@ pub fn container(details: &ContainerDetails, ports: &[ContainerListener]) -> Val
         facts.insert("config".to_owned(), json!(config));
     }
     if let Some(engine) = &details.engine {
-        facts.insert("engine".to_owned(), json!(without_host_paths(engine)));
+        facts.insert("engine".to_owned(), engine_facts(engine));
     }
     let lasting: Vec<_> = ports.iter().filter(|port| lasts(port)).collect();
     facts.insert("ports".to_owned(), json!(lasting));
     Value::Object(facts)
 }
 
-/// Agents without access to the host read the state too, so it has no paths of the host.
-fn without_host_paths(engine: &EngineFacts) -> EngineFacts {
+/// The facts of an engine, as the state has them. Agents without access to the host read the state too, so it has no
+/// paths of the host. The number of failed health checks in a row grows with each check, so it is left out.
+fn engine_facts(engine: &EngineFacts) -> Value {
     let mut facts = engine.clone();
     for mount in &mut facts.mounts {
         mount.source = None;
     }
     if let Some(compose) = &mut facts.compose {
         compose.config_files.clear();
+    }
+    let mut facts = json!(facts);
+    if let Some(health) = facts.get_mut("health").and_then(Value::as_object_mut) {
+        health.remove("failing_streak");
     }
     facts
 }
@@ -59,7 +64,7 @@ fn lasts(port: &ContainerListener) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::backends::{ComposeService, ContainerState, EngineMountFacts};
+    use crate::backends::{ComposeService, ContainerHealth, ContainerState, EngineMountFacts};
 
     use super::*;
 
@@ -102,6 +107,10 @@ mod tests {
         assert_eq!(container(&details, &ports), expected);
         let engine = EngineFacts {
             image: "web:1".into(),
+            health: Some(ContainerHealth {
+                status: "unhealthy".into(),
+                failing_streak: 3,
+            }),
             mounts: vec![EngineMountFacts {
                 kind: "bind".into(),
                 destination: "/data".into(),
@@ -124,6 +133,7 @@ mod tests {
         };
         let shown = container(&details, &[]);
         assert_eq!(shown["engine"]["image"], "web:1");
+        assert_eq!(shown["engine"]["health"], json!({ "status": "unhealthy" }));
         assert!(!shown.to_string().contains("secret"), "{shown}");
     }
 }
