@@ -31,9 +31,9 @@ pub fn tools(lxc: Arc<Lxc>, journal: Arc<Journal>) -> Toolset<ContainerLogs> {
         .startos("package.logs", &[("id", "container"), ("limit", "lines")])
 }
 
-/// Show the last lines of a container's log: what it printed (Docker, Podman), or with LXC its journal, console or LXC's
-/// own log. Pass an answer's `cursor` or `next_offset` for newer lines, its `start_cursor` and `before: true` for older
-/// ones. `logs_query` searches the journal.
+/// Show the last lines of a container's log: what it printed (Docker, Podman), else its journal, its console, or LXC's
+/// log. Pass an answer's `cursor` or `next_offset` to get only newer lines, or its `start_cursor` and `before: true`
+/// for older ones. `logs_query` searches the journal.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Logs {

@@ -75,8 +75,8 @@ async fn unfreeze(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Set whether an LXC container starts at boot and return its details. Nothing is started or stopped now:
-/// `container_start` and `container_stop` do that.
+/// Set whether a container starts at boot and return its details; in Docker and Podman this is its restart policy.
+/// Nothing is started or stopped now: `container_start` and `container_stop` do that.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Autostart {
@@ -96,8 +96,8 @@ async fn autostart(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Show an LXC container's configuration: host name, autostart, limits, networks, mounts and the location of its files.
-/// Only known keys are shown. `container_config_set` changes some of them.
+/// Show a container's configuration: host name, autostart, limits, networks, mounts and the location of its files. Only
+/// known keys are shown. `container_config_set` changes some of them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConfigGet {
@@ -114,8 +114,9 @@ async fn config_get(
     lxc.definition(&container).await.map_err(failed)
 }
 
-/// Change an LXC container's settings and return all of them; omitted settings do not change. They apply at its next
-/// start (`container_restart`). The old configuration is kept as `config.old`.
+/// Change a container's settings and return all of them; omitted settings do not change. In LXC they apply at its next
+/// start (`container_restart`), and the old configuration is kept as `config.old`. In Docker and Podman only memory and
+/// CPU can be changed, at once.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConfigSet {
