@@ -22,7 +22,7 @@ const LEAVE: &str = "busybox mkdir -p /tmp/cg; busybox mount -t cgroup2 none /tm
 
 /// How a call ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum End {
+pub enum End {
     /// The command has killed its reaper.
     ReaperLost,
     /// The command exited by itself.
@@ -32,7 +32,7 @@ enum End {
 }
 
 /// Ways to escape, with `MARK` in place of the marker, and how the call ends. All of them leave the cgroup first.
-const WAYS: &[(&str, &str, End)] = &[
+pub const WAYS: &[(&str, &str, End)] = &[
     (
         "kills the reaper",
         "leave; (setsid sleep MARK &); kill -9 $PPID; sleep MARK",
@@ -188,14 +188,23 @@ fn places() -> impl Iterator<Item = (Ground, Helper)> {
 }
 
 /// Tries one way in a new container: a command that mounts over /proc makes it unusable for the next.
-fn hide_and_end(session: Session, (what, line, end): (&str, &str, End)) {
-    let Some((_ground, helper)) = place(session) else {
-        return;
-    };
+fn hide_in_a_new_container(session: Session, way: &(&str, &str, End)) {
+    if let Some((_ground, helper)) = place(session) {
+        hide_and_end(&helper, |line| container("wren", line), way);
+    }
+}
+
+/// Tries one way in a container, and asserts that nothing is left when the answer comes. `operation` makes a shell line a
+/// command there.
+pub fn hide_and_end(
+    helper: &Helper,
+    operation: impl Fn(&str) -> Value,
+    (what, line, end): &(&str, &str, End),
+) {
     let marker = marker();
     let line = format!("{LEAVE}{}", line.replace("MARK", &marker));
-    let call = helper.ask(&container("wren", &line), LONG_MS);
-    if end == End::Cancelled {
+    let call = helper.ask(&operation(&line), LONG_MS);
+    if *end == End::Cancelled {
         wait_until(what, IN_TIME, || sleeping(&marker).len() == 2);
         assert!(sleeping(&marker).iter().all(|pid| has_left(*pid)), "{what}");
         call.cancel();
@@ -231,14 +240,14 @@ fn has_left(pid: i32) -> bool {
 #[test]
 fn what_leaves_its_cgroup_and_hides_is_killed() {
     for way in WAYS {
-        hide_and_end(Session::Own, *way);
+        hide_in_a_new_container(Session::Own, way);
     }
 }
 
 #[test]
 fn what_leaves_its_cgroup_and_hides_is_killed_without_a_session_of_its_own_too() {
     for way in WAYS {
-        hide_and_end(Session::Shared, *way);
+        hide_in_a_new_container(Session::Shared, way);
     }
 }
 

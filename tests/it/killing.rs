@@ -2,20 +2,17 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::helper::{Call, Helper, LONG_MS, container, host};
+use crate::support::engines::{Engine, EngineKind};
+use crate::support::helper::{Helper, LONG_MS, container, host};
+use crate::support::kill_case::{CallsEnd, KillCase, MarkedCommand};
 use crate::support::machine::{
-    IN_TIME, call_cgroups, holds_within, is_alive, lxcpath, marked, marker, runs, skip, sleeping,
-    wait_until, with_time_enough,
+    IN_TIME, call_cgroups, holds_within, lxcpath, marked, marker, runs, skip, sleeping, wait_until,
+    with_time_enough,
 };
-
-/// The shortest timeout of a call that must expire while all of its processes run.
-const SHORTEST: Duration = Duration::from_secs(4);
 
 /// The commands, with `MARK` in place of the marker, and the minimum number of marked processes of each.
 const COMMANDS: &[(&str, &str, usize)] = &[
@@ -50,102 +47,39 @@ enum Place {
     Container,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
-    Timeout,
-    ConnectionClosed,
-    HelperSigterm,
-    HelperSigkill,
-    FrontSigkill,
-}
-
-/// A command's name and its marker.
-type Mark = (&'static str, String);
-
-/// Starts all commands at once; `None` if they do not all run within `time`.
-fn start_all(helper: &Helper, place: Place, time: Duration) -> Option<(Vec<Mark>, Vec<Call>)> {
-    let begun = Instant::now();
-    let timeout_ms = u64::try_from(time.as_millis()).unwrap();
-    let started = COMMANDS.iter().map(|(what, line, _)| {
-        let marker = marker();
-        let line = line.replace("MARK", &marker);
-        let operation = match place {
-            Place::Host => host(&line),
-            Place::Container => container("alpha", &line),
-        };
-        ((*what, marker), helper.ask(&operation, timeout_ms))
+/// Makes the commands with new marks.
+fn commands(place: Place) -> Vec<MarkedCommand> {
+    let made = COMMANDS.iter().map(|(what, line, processes)| {
+        let mark = marker();
+        let line = line.replace("MARK", &mark);
+        MarkedCommand {
+            what,
+            mark,
+            operation: match place {
+                Place::Host => host(&line),
+                Place::Container => container("alpha", &line),
+            },
+            processes: *processes,
+        }
     });
-    let (marks, calls): (Vec<Mark>, Vec<Call>) = started.unzip();
-    let all_run = marks
-        .iter()
-        .zip(COMMANDS)
-        .all(|((_, marker), (.., count))| {
-            let left = time.saturating_sub(begun.elapsed());
-            holds_within(left, || sleeping(marker).len() >= *count)
-        });
-    all_run.then_some((marks, calls))
+    made.collect()
 }
 
-/// Runs all commands at once in one helper, ends them in one way, and asserts that nothing is left.
-fn end_all(lxcpath: &Path, place: Place, way: Way) {
-    let mut helper = match way {
-        Way::FrontSigkill => Helper::start_with_front(lxcpath),
-        _ => Helper::start(lxcpath),
+fn end_all(lxcpath: &Path, place: Place, end: CallsEnd) {
+    let case = KillCase {
+        start: &|end| match end {
+            CallsEnd::FrontSigkill => Helper::start_with_front(lxcpath),
+            _ => Helper::start(lxcpath),
+        },
+        commands: &|| commands(place),
+        running: sleeping,
+        left: marked,
     };
-    let pid = helper.pid();
-    let (marks, calls) = if way == Way::Timeout {
-        with_time_enough(SHORTEST, |time| start_all(&helper, place, time))
-    } else {
-        start_all(&helper, place, IN_TIME).expect("all commands to run")
-    };
-    bring_about(way, &mut helper, calls);
-    for (what, marker) in &marks {
-        wait_until(what, IN_TIME, || marked(marker).is_empty());
-    }
-    if way == Way::HelperSigkill {
-        // The killed helper cannot clean up; the next helper does.
-        let next = Helper::start(lxcpath);
-        next.run(&json!({ "do": "ping" }));
-    }
-    wait_until("its cgroups are gone", IN_TIME, || {
-        call_cgroups(pid).is_empty()
-    });
-}
-
-fn bring_about(way: Way, helper: &mut Helper, calls: Vec<Call>) {
-    match way {
-        Way::Timeout => {
-            for call in calls {
-                let finished = call.finish();
-                assert_eq!(finished.ending, json!({ "killed": { "why": "timeout" } }));
-                assert!(finished.stdout.is_empty() || finished.stdout() == "said\n");
-            }
-        }
-        Way::ConnectionClosed => drop(calls),
-        Way::HelperSigterm => {
-            kill(Pid::from_raw(helper.pid()), Signal::SIGTERM).unwrap();
-            for call in calls {
-                let ending = call.finish().ending;
-                assert_eq!(ending, json!({ "killed": { "why": "shutdown" } }));
-            }
-            assert!(helper.process.wait().unwrap().success());
-        }
-        Way::HelperSigkill => {
-            helper.process.kill().unwrap();
-            helper.process.wait().unwrap();
-            assert!(calls.into_iter().all(|call| call.try_finish().is_none()));
-        }
-        Way::FrontSigkill => {
-            helper.kill_front();
-            wait_until("the helper ends", IN_TIME, || !is_alive(helper.pid()));
-            assert!(helper.process.wait().unwrap().success());
-            drop(calls);
-        }
-    }
+    case.run(end);
 }
 
 macro_rules! matrix {
-    ($($test:ident: $place:ident $way:ident;)*) => {$(
+    ($($test:ident: $place:ident $end:ident;)*) => {$(
         #[test]
         fn $test() {
             let path = match Place::$place {
@@ -153,7 +87,7 @@ macro_rules! matrix {
                 Place::Container => lxcpath(),
             };
             if let Some(path) = path {
-                end_all(&path, Place::$place, Way::$way);
+                end_all(&path, Place::$place, CallsEnd::$end);
             }
         }
     )*};
@@ -175,11 +109,17 @@ matrix! {
 /// A helper, and the function that makes a shell line an operation there.
 type Ground = (Helper, fn(&str) -> Value);
 
-/// Returns both places, the container only where there is one.
+/// Returns the host, and a container of each runtime that is there.
 fn places() -> Vec<Ground> {
     let mut places: Vec<Ground> = vec![(Helper::start(Path::new("/nonexistent")), host)];
     if let Some(path) = lxcpath() {
         places.push((Helper::start(&path), |line| container("alpha", line)));
+    }
+    if let Some(docker) = Engine::shared(EngineKind::Docker) {
+        places.push((docker.helper(), |line| container("docker:alpha", line)));
+    }
+    if let Some(podman) = Engine::shared(EngineKind::Podman) {
+        places.push((podman.helper(), |line| container("podman:alpha", line)));
     }
     places
 }

@@ -19,6 +19,8 @@ mod container_reading;
 mod container_tools;
 mod crash_daemon;
 mod dialect;
+mod engine_confinement;
+mod engine_kill;
 #[cfg(feature = "everything")]
 mod everything;
 mod first_hour;

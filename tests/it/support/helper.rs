@@ -1,5 +1,6 @@
 //! The helper as a black box: the real program, byte by byte over its socket.
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -66,6 +67,20 @@ impl Helper {
         command
             .args(["helper", "--trial", "--lxcpath"])
             .arg(lxcpath)
+            .stdin(Stdio::null());
+        adjust(&mut command);
+        Self::run_command(command, None, |command, fd| {
+            command.args(["--socket-fd", &fd.to_string()]);
+        })
+    }
+
+    /// Starts a helper without containers of LXC, by another program whose last arguments are the helper's command.
+    pub fn start_by(runner: &[OsString], adjust: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new(&runner[0]);
+        command
+            .args(&runner[1..])
+            .arg(env!("CARGO_BIN_EXE_gatewren"))
+            .args(["helper", "--trial", "--lxcpath", "/nonexistent"])
             .stdin(Stdio::null());
         adjust(&mut command);
         Self::run_command(command, None, |command, fd| {
@@ -325,6 +340,14 @@ pub fn container(name: &str, line: &str) -> Value {
         "do": "container_command", "container": name,
         "command": { "program": { "shell": line } }
     })
+}
+
+/// Returns the same for a container that may have the rights of the host's root, on behalf of an agent that may run
+/// commands on the host.
+pub fn powerful_container(name: &str, line: &str) -> Value {
+    let mut operation = container(name, line);
+    operation["on_host"] = json!(true);
+    operation
 }
 
 /// Starts a program. A process that another test forks may hold a copy of it open for writing for a moment.
