@@ -62,11 +62,11 @@ pub struct HelperArgs {
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 
-    /// The socket of Docker's daemon, instead of docker_socket in the policy
+    /// The socket of Docker's daemon, instead of the one in the policy
     #[arg(long, value_name = "PATH")]
     docker_socket: Option<PathBuf>,
 
-    /// The socket of Podman's service, instead of podman_socket in the policy
+    /// The socket of Podman's service, instead of the one in the policy
     #[arg(long, value_name = "PATH")]
     podman_socket: Option<PathBuf>,
 

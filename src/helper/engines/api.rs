@@ -12,7 +12,7 @@ use super::events::EngineEvents;
 use super::exchange::Rejection;
 use super::image::{AnsweredImage, ImageFacts};
 use super::image_name::ImageName;
-use super::info::{AnsweredInfo, AnsweredVersion, EngineInfo, EngineVersion};
+use super::info::{AnsweredInfo, EngineInfo};
 use super::inspect::InspectedContainer;
 use super::inspect_answer::AnsweredContainer;
 use super::kind::EngineKind;
@@ -93,16 +93,6 @@ impl EngineApi {
             .await
     }
 
-    /// Stops a container, as [`Self::stop`] does, and starts it again. One that does not run is started.
-    pub async fn restart(
-        &self,
-        id: &EngineContainerId,
-        grace_s: u32,
-    ) -> Result<EngineChange, EngineError> {
-        self.change(EngineEndpoint::Restart(id, grace_period(grace_s)?))
-            .await
-    }
-
     /// Freezes a container's processes.
     pub async fn pause(&self, id: &EngineContainerId) -> Result<EngineChange, EngineError> {
         self.change(EngineEndpoint::Pause(id)).await
@@ -155,12 +145,6 @@ impl EngineApi {
     /// Returns facts about the engine.
     pub async fn info(&self) -> Result<EngineInfo, EngineError> {
         let answer: AnsweredInfo = self.get(EngineEndpoint::Info).await?;
-        Ok(answer.into())
-    }
-
-    /// Returns the versions of the engine.
-    pub async fn version(&self) -> Result<EngineVersion, EngineError> {
-        let answer: AnsweredVersion = self.get(EngineEndpoint::Version).await?;
         Ok(answer.into())
     }
 
@@ -228,12 +212,11 @@ mod tests {
         let id = an_id();
         assert_eq!(api.start(&id).await, Ok(EngineChange::Unchanged));
         assert_eq!(api.stop(&id, 7).await, Ok(EngineChange::Done));
-        assert_eq!(api.restart(&id, 0).await, Ok(EngineChange::Done));
         assert_eq!(api.pause(&id).await, Ok(EngineChange::Done));
         assert_eq!(api.unpause(&id).await, Ok(EngineChange::Done));
         let refused = api.stop(&id, 3601).await.unwrap_err();
         assert!(matches!(&refused, EngineError::Invalid(_)), "{refused}");
-        let expected: Vec<String> = ["start", "stop?t=7", "restart?t=0", "pause", "unpause"]
+        let expected: Vec<String> = ["start", "stop?t=7", "pause", "unpause"]
             .map(|action| format!("POST /v1.41/containers/{id}/{action}"))
             .into();
         assert_eq!(engine.requests()[1..], expected);

@@ -19,8 +19,6 @@ pub const MAX_GRACE_S: u32 = 3600;
 pub(super) enum EngineEndpoint<'a> {
     /// Whether the engine answers, and its version of the API. The path has no version.
     Ping,
-    /// The versions of the engine.
-    Version,
     /// Facts about the engine.
     Info,
     /// All containers, also those that do not run.
@@ -31,8 +29,6 @@ pub(super) enum EngineEndpoint<'a> {
     Start(&'a EngineContainerId),
     /// Stop a container.
     Stop(&'a EngineContainerId, GracePeriod),
-    /// Stop a container and start it again.
-    Restart(&'a EngineContainerId, GracePeriod),
     /// Freeze a container's processes.
     Pause(&'a EngineContainerId),
     /// Let a container's processes run again.
@@ -58,7 +54,6 @@ impl EngineEndpoint<'_> {
     pub(super) fn method(&self) -> Method {
         match self {
             Self::Ping
-            | Self::Version
             | Self::Info
             | Self::List
             | Self::Inspect(_)
@@ -68,7 +63,6 @@ impl EngineEndpoint<'_> {
             | Self::Events => Method::GET,
             Self::Start(_)
             | Self::Stop(..)
-            | Self::Restart(..)
             | Self::Pause(_)
             | Self::Unpause(_)
             | Self::Update(_) => Method::POST,
@@ -79,13 +73,11 @@ impl EngineEndpoint<'_> {
     pub(super) fn path(&self, version: ApiVersion) -> String {
         let rest = match self {
             Self::Ping => return "/_ping".to_owned(),
-            Self::Version => "version".to_owned(),
             Self::Info => "info".to_owned(),
             Self::List => "containers/json?all=1".to_owned(),
             Self::Inspect(reference) => format!("containers/{}/json", reference.as_str()),
             Self::Start(id) => format!("containers/{id}/start"),
             Self::Stop(id, grace) => format!("containers/{id}/stop?t={}", grace.0),
-            Self::Restart(id, grace) => format!("containers/{id}/restart?t={}", grace.0),
             Self::Pause(id) => format!("containers/{id}/pause"),
             Self::Unpause(id) => format!("containers/{id}/unpause"),
             Self::Update(id) => format!("containers/{id}/update"),
@@ -101,9 +93,7 @@ impl EngineEndpoint<'_> {
     /// How long it may take.
     pub(super) fn timeout(&self) -> Duration {
         match self {
-            Self::Stop(_, grace) | Self::Restart(_, grace) => {
-                REQUEST_TIMEOUT + Duration::from_secs(grace.0.into())
-            }
+            Self::Stop(_, grace) => REQUEST_TIMEOUT + Duration::from_secs(grace.0.into()),
             _ => REQUEST_TIMEOUT,
         }
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::text::{MAX_PATH_CHARS, MAX_TEXT_CHARS, plain, short_text};
-use super::version::ApiVersion;
 
 /// The most runtimes, and the most security options, that are kept; others are left out.
 const MAX_ENTRIES: usize = 64;
@@ -37,19 +36,6 @@ pub struct EngineInfo {
     pub storage_driver: String,
 }
 
-/// The versions of an engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EngineVersion {
-    /// The version of the engine, such as `20.10.24`.
-    pub version: String,
-    /// The newest version of the API that it has.
-    pub newest_api: Option<ApiVersion>,
-    /// The oldest version of the API that it has.
-    pub oldest_api: Option<ApiVersion>,
-    /// The release of the kernel.
-    pub kernel: String,
-}
-
 /// What the engine answers about itself. It also has proxies with passwords, which are not read.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -70,17 +56,6 @@ pub(super) struct AnsweredInfo {
 #[derive(Deserialize)]
 struct AnsweredRuntime {
     path: Option<String>,
-}
-
-/// What the engine answers about its versions.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct AnsweredVersion {
-    version: Option<String>,
-    api_version: Option<String>,
-    #[serde(rename = "MinAPIVersion")]
-    min_api_version: Option<String>,
-    kernel_version: Option<String>,
 }
 
 impl From<AnsweredInfo> for EngineInfo {
@@ -111,18 +86,6 @@ impl From<AnsweredInfo> for EngineInfo {
             runtimes: runtimes.collect(),
             data_directory: path(answer.docker_root_dir),
             storage_driver: short_text(answer.driver.as_deref()),
-        }
-    }
-}
-
-impl From<AnsweredVersion> for EngineVersion {
-    fn from(answer: AnsweredVersion) -> Self {
-        let api = |version: Option<String>| version.as_deref().and_then(ApiVersion::parse);
-        Self {
-            version: short_text(answer.version.as_deref()),
-            newest_api: api(answer.api_version),
-            oldest_api: api(answer.min_api_version),
-            kernel: short_text(answer.kernel_version.as_deref()),
         }
     }
 }
@@ -163,19 +126,5 @@ mod tests {
             assert!(info(json).is_rootless, "{json}");
         }
         assert!(!info(r#"{"SecurityOptions":null,"Runtimes":null}"#).is_rootless);
-    }
-
-    #[test]
-    fn versions_are_read() {
-        let json = r#"{"Version":"20.10.24","ApiVersion":"1.41","MinAPIVersion":"1.12","KernelVersion":"6.18.0"}"#;
-        let version: EngineVersion = serde_json::from_str::<AnsweredVersion>(json)
-            .unwrap()
-            .into();
-        assert_eq!(version.newest_api.unwrap().to_string(), "1.41");
-        assert_eq!(version.oldest_api.unwrap().to_string(), "1.12");
-        assert_eq!(
-            (version.version.as_str(), version.kernel.as_str()),
-            ("20.10.24", "6.18.0")
-        );
     }
 }

@@ -39,7 +39,6 @@ pub use events::{ChangedContainer, EngineEvents};
 pub use facts::{EngineMount, EnginePort, EngineStatus};
 pub use host_rights::host_rights;
 pub use image::ImageFacts;
-pub use info::{EngineInfo, EngineVersion};
 pub use inspect::InspectedContainer;
 pub use kind::EngineKind;
 pub use limits::EngineLimits;

@@ -132,7 +132,7 @@ fn of_place(
     place: StatePlace,
 ) -> Result<OciContainer, OperationRefusal> {
     let state = match runtime {
-        OciRuntime::Runc => OciState::of_runc(read(file)?)?,
+        OciRuntime::Runc => OciState::of_runc(&read(file)?)?,
         OciRuntime::Crun => OciState::of_crun(read(file)?),
     };
     state.check(id, init)?;
@@ -174,11 +174,9 @@ impl OciRuntime {
 }
 
 impl OciState {
-    fn of_runc(state: RuncState) -> Result<Self, OperationRefusal> {
-        let labels = state.config.labels.iter();
-        let bundle = labels
-            .filter_map(|label| label.strip_prefix("bundle="))
-            .next();
+    fn of_runc(state: &RuncState) -> Result<Self, OperationRefusal> {
+        let mut labels = state.config.labels.iter();
+        let bundle = labels.find_map(|label| label.strip_prefix("bundle="));
         let bundle = bundle.ok_or_else(|| unusable("runc's state does not name the bundle"))?;
         let cgroup = state.cgroup_paths.get("").and_then(Value::as_str);
         Ok(Self {
@@ -255,9 +253,12 @@ fn of_shim(id: &str, pid: i32) -> Option<StatePlace> {
     let namespace = bundle.parent()?.file_name()?;
     let options: ShimOptions = is_its.then(|| read(&bundle.join("options.json")).ok())??;
     let named = Some(options.binary_name).filter(|name| !name.is_empty());
-    let program = named.map(|name| match name.starts_with('/') {
-        true => Some(PathBuf::from(name)),
-        false => find_runtime(&name),
+    let program = named.map(|name| {
+        if name.starts_with('/') {
+            Some(PathBuf::from(name))
+        } else {
+            find_runtime(&name)
+        }
     });
     Some(StatePlace {
         root: options.root.join(namespace),

@@ -1,5 +1,7 @@
 //! Dispatches the operations on containers to their runtimes.
 
+use std::fmt::Write as _;
+
 use gatewren_base::config::{HelperPolicy, RuntimeKind};
 use gatewren_wire::operations::{
     ContainerRef, Operation, OperationEnd, OperationRefusal, RefusalCode,
@@ -88,7 +90,7 @@ async fn list_all(
             Err(refusal) if refusal.code == RefusalCode::MissingProgram => {}
             Err(refusal) => {
                 let why = refusal.message.replace('\n', " ");
-                lines.push_str(&format!("{AWAY}{kind} {why}\n"));
+                let _ = writeln!(lines, "{AWAY}{kind} {why}");
             }
         }
     }

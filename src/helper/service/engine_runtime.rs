@@ -167,7 +167,7 @@ impl EngineRuntime {
     }
 
     /// The refusal of what only LXC has.
-    fn lacks(&self) -> OperationRefusal {
+    fn lacks(self) -> OperationRefusal {
         OperationRefusal::bad_command(format!(
             "this works for containers of LXC only; {} has nothing like it that gatewren uses",
             self.kind.title()

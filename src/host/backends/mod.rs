@@ -52,8 +52,8 @@ pub use long_work::{CallJob, JobObserver};
 pub use lxc::{
     AwayRuntime, ChangedContainers, ContainerDefinition, ContainerDetails, ContainerEvents,
     ContainerListing, ContainerSnapshot, ContainerState, ContainerStatus, DirectoryPage,
-    InsidePart, LogPart, LogSource, Lxc, LxcView, MemberChange, MemberOutcome, PART_BYTES, Stack,
-    StackAction, StackListing, StackMember, StackRun, from_base64,
+    InsidePart, LogPart, LogSource, Lxc, LxcView, MemberChange, MemberOutcome, NewFileContent,
+    PART_BYTES, Stack, StackAction, StackListing, StackMember, StackRun, from_base64,
 };
 pub use mail::Mail;
 pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};

@@ -65,7 +65,7 @@ struct ContainerRun {
 /// The result of the queries about one container.
 enum QueryResult {
     Details(Box<ContainerDetails>),
-    Status(ContainerStatus),
+    Status(Box<ContainerStatus>),
 }
 
 impl ObservedContainers {
@@ -89,8 +89,10 @@ impl ObservedContainers {
     pub fn document(&self) -> Value {
         let entry = |(name, known): (&ContainerRef, &ObservedContainer)| {
             let mut facts = container_facts::container(&known.details, &known.ports);
-            if self.is_away(name) {
-                facts["stale"] = Value::Bool(true);
+            if let Value::Object(facts) = &mut facts
+                && self.is_away(name)
+            {
+                facts.insert("stale".to_owned(), Value::Bool(true));
             }
             (name.to_string(), facts)
         };
@@ -301,7 +303,7 @@ async fn query_container(
         if let Some(ContainerRun { init_pid }) = known {
             let status = lxc.status(&name).await?;
             if status.init_pid == init_pid {
-                return Ok(QueryResult::Status(status));
+                return Ok(QueryResult::Status(Box::new(status)));
             }
         }
         let details = lxc.info(&name).await?;

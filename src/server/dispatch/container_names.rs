@@ -131,9 +131,9 @@ fn choose<'a>(
         [] => Ok(None),
         [one] => Ok(Some((*one).to_owned())),
         several => {
-            let with_runtime = |reference: &&str| match reference.contains(':') {
-                true => (*reference).to_owned(),
-                false => format!("{LXC}{reference}"),
+            let with_runtime = |reference: &&str| {
+                let of_lxc = if reference.contains(':') { "" } else { LXC };
+                format!("{of_lxc}{reference}")
             };
             let named: Vec<String> = several.iter().map(with_runtime).collect();
             let named = named.join(" and ");

@@ -98,9 +98,10 @@ impl LxcView {
     pub async fn info(&self, name: &ContainerRef) -> Result<ContainerDetails, BackendError> {
         let is_lxc = name.runtime() == RuntimeKind::Lxc;
         let config = async {
-            match is_lxc {
-                true => self.config(name).await.map(Some),
-                false => Ok(None),
+            if is_lxc {
+                self.config(name).await.map(Some)
+            } else {
+                Ok(None)
             }
         };
         let (status, config, os) = tokio::join!(self.status(name), config, self.os_release(name));

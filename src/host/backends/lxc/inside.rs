@@ -69,6 +69,19 @@ pub struct LogPart {
     pub next_offset: Option<u64>,
 }
 
+/// A file to write in a container.
+#[derive(Debug)]
+pub struct NewFileContent<'a> {
+    /// Its path.
+    pub path: InsidePath,
+    /// Its content.
+    pub content: &'a [u8],
+    /// Its permissions, if they are to change.
+    pub mode: Option<u32>,
+    /// Whether the call was judged as one on the host.
+    pub on_host: bool,
+}
+
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InsidePart {
@@ -225,17 +238,13 @@ impl LxcView {
     pub async fn write_file(
         &self,
         name: &ContainerRef,
-        path: InsidePath,
-        content: &[u8],
-        mode: Option<u32>,
-        on_host: bool,
+        file: NewFileContent<'_>,
     ) -> Result<(), BackendError> {
-        let content = STANDARD.encode(content);
         let action = ContainerAction::WriteFile {
-            path,
-            content,
-            mode,
-            on_host,
+            path: file.path,
+            content: STANDARD.encode(file.content),
+            mode: file.mode,
+            on_host: file.on_host,
         };
         self.perform(name, action, TIME).await.map(drop)
     }

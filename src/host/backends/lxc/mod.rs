@@ -17,7 +17,9 @@ pub use changes::{ContainerDefinition, ContainerSnapshot};
 pub use containers::{Lxc, LxcView};
 pub use details::{ContainerDetails, ContainerState, ContainerStatus};
 pub use events::{ChangedContainers, ContainerEvents};
-pub use inside::{DirectoryPage, InsidePart, LogPart, LogSource, PART_BYTES, from_base64};
+pub use inside::{
+    DirectoryPage, InsidePart, LogPart, LogSource, NewFileContent, PART_BYTES, from_base64,
+};
 pub use listing::{AwayRuntime, ContainerListing};
 pub use stack_changes::{MemberChange, MemberOutcome, StackAction, StackRun};
 pub use stacks::{Stack, StackListing, StackMember};

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
-    ContainerRef, DirectoryPage, InsidePart, InsidePath, Lxc, PART_BYTES, from_base64,
+    ContainerRef, DirectoryPage, InsidePart, InsidePath, Lxc, NewFileContent, PART_BYTES,
+    from_base64,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
 
@@ -115,16 +116,16 @@ async fn write(lxc: Arc<Lxc>, asked: Write, cx: Cx) -> Result<Written> {
         let words = format!("one call writes at most {WRITE_BYTES} bytes");
         return Err(ToolError::new(words).into());
     }
-    let mode = asked.mode.map(|mode| mode.0);
+    let file = NewFileContent {
+        path: asked.path,
+        content: &content,
+        mode: asked.mode.map(|mode| mode.0),
+        on_host: cx.is_on_host(),
+    };
     let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
-    let write = lxc.write_file(
-        &asked.container,
-        asked.path,
-        &content,
-        mode,
-        cx.is_on_host(),
-    );
-    write.await.map_err(failed)?;
+    lxc.write_file(&asked.container, file)
+        .await
+        .map_err(failed)?;
     Ok(Written {
         size_bytes: content.len(),
     })

@@ -107,9 +107,10 @@ async fn printed(
 ) -> std::result::Result<LogPart, BackendError> {
     let lxc = on.lxc.view_for(&cx.caller().reach, cx.reference());
     let cursor = asked.cursor.clone();
-    let (after, before) = match asked.before {
-        true => (None, cursor),
-        false => (cursor, None),
+    let (after, before) = if asked.before {
+        (None, cursor)
+    } else {
+        (cursor, None)
     };
     lxc.printed(&asked.container, asked.lines.get(), after, before)
         .await
