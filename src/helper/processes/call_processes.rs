@@ -364,7 +364,7 @@ mod tests {
             found: Mutex::new(KnownProcesses {
                 keepers: vec![process],
                 remembered: [(process.pid, process.started)].into(),
-                survivors: SurvivingProcesses::default(),
+                ..KnownProcesses::default()
             }),
         };
         assert!(call.kill_round(false).is_empty());

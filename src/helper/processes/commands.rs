@@ -17,7 +17,8 @@ use gatewren_wire::operations::{
 };
 
 use super::container_entry::ContainerEntry;
-use super::process_scope::{ProcessScope, SpawnSpec, TeardownResult};
+use super::process_scope::{ProcessScope, TeardownResult};
+use super::spawn_spec::SpawnSpec;
 use crate::context::helper_context::{REAPER_PATH, reaper_argv};
 use crate::context::limits::{CallLimits, check};
 use crate::context::operation_context::OperationContext;

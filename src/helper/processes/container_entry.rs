@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use gatewren_base::sys::{Cgroup, InsideRoot};
 use gatewren_wire::operations::{Command, ContainerRef, OperationRefusal};
 
-use super::process_scope::SpawnSpec;
+use super::spawn_spec::SpawnSpec;
 use crate::context::containers::{CommandEntry, RunningContainer};
 use crate::context::helper_context::reaper_argv;
 use crate::context::programs::find;

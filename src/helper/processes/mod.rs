@@ -11,5 +11,6 @@ pub mod printing;
 pub mod process_scope;
 pub mod reaper;
 pub mod reports;
+pub mod spawn_spec;
 pub mod staging_dir;
 pub mod step_error;

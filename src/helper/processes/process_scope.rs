@@ -5,10 +5,9 @@
 //! and killed their reaper. The pipe to the reaper closes when the helper dies, so this layer works without the
 //! helper.
 
-use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +22,7 @@ use gatewren_wire::operations::{OperationEnd, ReaperLaunch, ReaperReport};
 use super::call_processes::{CallProcesses, SurvivingProcesses};
 use super::freeze_guard::kill_frozen;
 use super::reports::ReaperReports;
+use super::spawn_spec::SpawnSpec;
 use crate::context::containers::RunningContainer;
 use crate::context::helper_context::HelperContext;
 use crate::context::orphans::{Orphans, TrackedChild};
@@ -55,27 +55,6 @@ const GONE_TIME: Duration = Duration::from_secs(2);
 
 /// The longest wait in the background. After that the sweep of a later helper kills the rest.
 const PATIENCE: Duration = Duration::from_mins(10);
-
-/// What to start, up to the reaper.
-#[derive(Debug)]
-pub struct SpawnSpec<'a> {
-    /// The file to execute.
-    pub program: CString,
-    /// All arguments; the last ones start the reaper.
-    pub argv: Vec<CString>,
-    /// The reaper's own program, passed as descriptor 5.
-    pub reaper: BorrowedFd<'a>,
-    /// The cgroup of the call.
-    pub cgroup: Option<Cgroup>,
-    /// Whether the program itself starts the reaper in that cgroup. Otherwise the program is started in it.
-    pub enters_cgroup: bool,
-    /// A file for the program, passed as descriptor 6.
-    pub description: Option<File>,
-    /// Version 1 groups to enter in addition, as open `cgroup.procs` files.
-    pub memberships: Vec<File>,
-    /// The container that it runs in; `None` on the host.
-    pub container: Option<RunningContainer>,
-}
 
 /// How tearing down a call's processes went.
 #[derive(Debug)]

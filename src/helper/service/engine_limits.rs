@@ -66,9 +66,9 @@ mod tests {
             cpu_limit_percent: Some(150),
             ..DefinitionChanges::default()
         };
-        let limits = super::super::engine_limits::limits(&changes).unwrap();
+        let new = limits(&changes).unwrap();
         assert_eq!(
-            (limits.memory_bytes, limits.milli_cpus),
+            (new.memory_bytes, new.milli_cpus),
             (Some(64 << 20), Some(1500))
         );
         for refused in [
@@ -81,7 +81,7 @@ mod tests {
                 ..changes
             },
         ] {
-            assert!(super::super::engine_limits::limits(&refused).is_err());
+            assert!(limits(&refused).is_err());
         }
     }
 }

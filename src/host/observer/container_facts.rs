@@ -68,9 +68,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_container_without_counters() {
-        let details = ContainerDetails {
+    fn details() -> ContainerDetails {
+        ContainerDetails {
             name: "alpha".parse().unwrap(),
             runtime: "lxc",
             hostname: Some("web".into()),
@@ -86,7 +85,11 @@ mod tests {
             disk_bytes: None,
             config: None,
             engine: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_container_without_counters() {
         let port = |protocol, port| ContainerListener {
             protocol,
             port,
@@ -104,7 +107,11 @@ mod tests {
                 { "protocol": "udp", "port": 53, "address": "0.0.0.0" }
             ]
         });
-        assert_eq!(container(&details, &ports), expected);
+        assert_eq!(container(&details(), &ports), expected);
+    }
+
+    #[test]
+    fn a_container_of_an_engine_without_counters_and_paths_of_the_host() {
         let engine = EngineFacts {
             image: "web:1".into(),
             health: Some(ContainerHealth {
@@ -129,7 +136,7 @@ mod tests {
             name: "docker:web".parse().unwrap(),
             runtime: "docker",
             engine: Some(engine),
-            ..details
+            ..details()
         };
         let shown = container(&details, &[]);
         assert_eq!(shown["engine"]["image"], "web:1");

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::engine::Engine;
-use gatewren_base::config::Reach;
 use gatewren_gate::auth::Principal;
 use gatewren_wire::registry::{Scope, Tool, ToolError};
 
@@ -77,7 +76,7 @@ fn resolve_stack(
         return Ok(());
     }
     let document = inbox.state.document();
-    let stacks = whole_stacks(&document.root, who.reach());
+    let stacks = whole_stacks(&document.root, |reference| who.reach().container(reference));
     if let Some(reference) = choose("stacks", name, stacks.iter().map(String::as_str))? {
         *name = reference;
     }
@@ -91,10 +90,10 @@ fn containers(document: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// Returns the references to the stacks of which a caller may see all containers. The others do not exist for it.
-fn whole_stacks(document: &Value, reach: &Reach) -> BTreeSet<String> {
+fn whole_stacks(document: &Value, is_seen: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let (mut seen, mut hidden) = (BTreeSet::new(), BTreeSet::new());
     for (reference, facts) in containers(document) {
-        let stacks = if reach.container(reference) {
+        let stacks = if is_seen(reference) {
             &mut seen
         } else {
             &mut hidden
@@ -148,7 +147,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use gatewren_base::config::Space;
 
     fn chosen(name: &str) -> Result<Option<String>, String> {
         let known = ["media", "docker:jellyfin", "docker:media", "podman:web"];
@@ -172,13 +170,10 @@ mod tests {
             "docker:web": of("media"), "docker:run": once, "docker:db": of("home"), "podman:x": of("home"),
             "docker:far": of("home"), "lxc": {}, "docker:alone": { "engine": {} },
         } } });
-        let space = Space {
-            containers: vec!["docker:web".parse().unwrap(), "docker:db".parse().unwrap()],
-            host: false,
-        };
-        let stacks = whole_stacks(&document, &Reach::of(&space));
+        let near = ["docker:web", "docker:db"];
+        let stacks = whole_stacks(&document, |reference| near.contains(&reference));
         assert_eq!(stacks, BTreeSet::from(["docker:media".to_owned()]));
-        let stacks = whole_stacks(&document, &Reach::everything());
+        let stacks = whole_stacks(&document, |_| true);
         let stacks: Vec<&str> = stacks.iter().map(String::as_str).collect();
         assert_eq!(stacks, ["docker:home", "docker:media", "podman:home"]);
     }
