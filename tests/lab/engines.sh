@@ -215,19 +215,22 @@ unmount_below() {
 
 # Everything in the namespace ends with it: daemons that were killed leave shims and monitors.
 end_namespace() {
-    local pid space left
+    local space left
     is_keeper_alive || return 0
     space=$(readlink "/proc/$(cat "$keeper")/ns/mnt")
     for _ in {1..600}; do # half a minute
-        left=
-        for pid in /proc/[0-9]*; do
-            [ "$(readlink "$pid/ns/mnt" 2>/dev/null)" != "$space" ] || left+=" ${pid#/proc/}"
-        done
+        left=$(processes_in "$space")
         [ -n "$left" ] || break
         # shellcheck disable=SC2086 # one word each
         kill -KILL $left 2>/dev/null || true
         sleep .05
     done
-    [ -z "$left" ] || die "processes of the lab do not end:$left"
+    [ -z "$left" ] || die "processes of the lab do not end: $left"
     rmdir /sys/fs/cgroup/{,unified/}{docker,libpod_parent/conmon,libpod_parent} 2>/dev/null || true
+}
+
+# processes_in NAMESPACE: the ids of the processes in a mount namespace. Some end while they are listed.
+processes_in() {
+    local pattern=${1//[/\\[}
+    { find /proc/[0-9]*/ns/mnt -maxdepth 0 -lname "$pattern" 2>/dev/null || true; } | tr '/' ' ' | awk '{print $2}'
 }

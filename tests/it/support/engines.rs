@@ -1,12 +1,17 @@
 //! Real daemons of Docker and Podman with real containers: those of `tests/lab/docker` and `tests/lab/podman`.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use super::helper::Helper;
-use super::machine::{is_alive, is_root, marker, skip};
+use super::machine::{IN_TIME, is_alive, is_root, marker, skip, wait_until};
 use super::server::Directory;
 
 /// The program of the lab's images, which starts processes that are hard to end.
@@ -126,6 +131,15 @@ impl Engine {
         self.lab(arguments, &[("GATEWREN_DOCKERD_FLAGS", flags)]);
     }
 
+    /// Starts a container with this name for one test.
+    pub fn run_named(&self, name: &str) -> EngineContainer<'_> {
+        self.lab(&["run", name], &[]);
+        EngineContainer {
+            engine: self,
+            name: name.to_owned(),
+        }
+    }
+
     /// Starts a container for one test, with these options of the engine's `run`.
     pub fn run(&self, options: &[&str]) -> EngineContainer<'_> {
         self.run_with(options, &[])
@@ -191,6 +205,23 @@ impl Engine {
         words.map(OsString::from).to_vec()
     }
 
+    /// Follows the events of a container with this name from now on.
+    pub fn follow_events(&self, name: &str) -> EngineEvents {
+        let home = Directory::new();
+        let file = home.join("events");
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let (since, only) = (since.as_secs().to_string(), format!("container={name}"));
+        let mut command = self.lab_command();
+        command.args(["cli", "events", "--since", &since, "--filter", &only]);
+        command.stdout(File::create(&file).unwrap());
+        let process = command.process_group(0).spawn().unwrap();
+        EngineEvents {
+            process,
+            file,
+            _home: home,
+        }
+    }
+
     /// Runs a shell line in that namespace and returns its output.
     pub fn run_inside(&self, line: &str) -> String {
         let words = self.inside();
@@ -213,6 +244,34 @@ impl Drop for Engine {
         if self.own.is_some() {
             let _ = self.lab_command().arg("down").output();
         }
+    }
+}
+
+/// The events of a container, as the engine's own client prints them.
+pub struct EngineEvents {
+    process: Child,
+    file: PathBuf,
+    _home: Directory,
+}
+
+impl EngineEvents {
+    /// Waits until an event with this word has come, and returns all.
+    pub fn until(&self, word: &str) -> String {
+        let mut events = String::new();
+        wait_until("the event comes", IN_TIME, || {
+            events = fs::read_to_string(&self.file).unwrap();
+            events.contains(word)
+        });
+        events
+    }
+}
+
+impl Drop for EngineEvents {
+    fn drop(&mut self) {
+        // The script and the client.
+        let group = Pid::from_raw(self.process.id().try_into().unwrap());
+        let _ = killpg(group, Signal::SIGKILL);
+        let _ = self.process.wait();
     }
 }
 

@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::engines::Engine;
 use super::machine::{IN_TIME, is_alive, skip, wait_until};
 use super::namespace::NetworkNamespace;
 
@@ -40,6 +41,8 @@ pub struct Builder {
     listen: String,
     /// The command that runs it on another machine, if any.
     runner: Option<Vec<OsString>>,
+    /// Further options of a trial.
+    options: Vec<OsString>,
 }
 
 /// Returns a builder for a server with the policy `operate` and its own directory, as the defaults.
@@ -56,6 +59,7 @@ pub fn server() -> Builder {
         env: Vec::new(),
         listen: "127.0.0.1:0".to_owned(),
         runner: None,
+        options: Vec::new(),
     }
 }
 
@@ -104,6 +108,18 @@ impl Builder {
         let inside = machine.inside(env!("CARGO_BIN_EXE_gatewren"));
         let words = std::iter::once(inside.get_program()).chain(inside.get_args());
         self.runner = Some(words.map(ToOwned::to_owned).collect());
+        self
+    }
+
+    /// Runs it in the mount namespace of these engines, which they share, and has it serve their containers.
+    pub fn engines(mut self, engines: &[Engine]) -> Self {
+        for engine in engines {
+            let option = format!("--{}-socket", engine.kind.name());
+            self.options.extend([option.into(), engine.socket().into()]);
+            let mut words = engine.inside();
+            words.push(env!("CARGO_BIN_EXE_gatewren").into());
+            self.runner = Some(words);
+        }
         self
     }
 
@@ -170,6 +186,7 @@ impl Builder {
         if let Some(path) = &self.lxcpath {
             args.extend(["--lxcpath".into(), path.into()]);
         }
+        args.extend(self.options.iter().cloned());
         args
     }
 

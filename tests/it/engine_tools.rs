@@ -1,0 +1,48 @@
+//! Tools on real containers of Docker and Podman, by their references and by their names.
+
+use serde_json::json;
+
+use crate::support::engines::{Engine, EngineKind};
+use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::server::server;
+
+#[test]
+fn tools_take_references_of_both_engines_and_names_that_only_one_container_has() {
+    let engines: Vec<Engine> = EngineKind::ALL
+        .into_iter()
+        .filter_map(Engine::shared)
+        .collect();
+    if engines.len() < EngineKind::ALL.len() {
+        return;
+    }
+    let server = server().policy("admin").engines(&engines).start();
+    let client = server.client();
+    let shell = |container: &str| {
+        let arguments = json!({ "container": container, "command": "echo out; exit 3" });
+        client.call("container_shell", arguments).send()
+    };
+    let listed = client.call("container_list", json!({})).send();
+    let listed = listed.data()["containers"].clone();
+    for engine in &engines {
+        for name in ["alpha", "beta"] {
+            let reference = engine.reference(name);
+            let mut containers = listed.as_array().unwrap().iter();
+            assert!(
+                containers.any(|one| one["name"] == reference.as_str()),
+                "{listed:#}"
+            );
+        }
+        let answer = shell(&engine.reference("alpha")).data();
+        assert_eq!(answer["stdout"], "out\n");
+        assert_eq!(answer["exit_code"], 3);
+        let own = engine.run(&[]);
+        wait_until("the server has seen the container", IN_TIME, || {
+            shell(&own.name).result()["isError"] != true
+        });
+        let unknown = shell(&engine.reference("no-such-container")).failure();
+        assert!(unknown.contains("no-such-container"), "{unknown}");
+    }
+    let ambiguous = shell("alpha").failure();
+    assert!(ambiguous.contains("docker:alpha and "), "{ambiguous}");
+    assert!(ambiguous.contains("podman:alpha"), "{ambiguous}");
+}
