@@ -253,7 +253,7 @@ fn nothing_of_a_command_or_its_environment_is_in_a_command_line_an_event_or_a_fi
 
 /// Returns the files of the engine and of its runtimes that contain one of these words.
 fn files_with(engine: &Engine, words: &[&String]) -> String {
-    let patterns: Vec<&str> = words.iter().flat_map(|word| ["-e", word]).collect();
+    let patterns: Vec<String> = words.iter().map(|word| format!("-e {word}")).collect();
     let patterns = patterns.join(" ");
     engine.run_inside(&format!(
         "grep -rslF -D skip {patterns} /run/docker /run/containerd /run/crun /run/runc /run/containers /run/libpod '{}'",

@@ -35,6 +35,10 @@ const MAX_NAMED: usize = 8;
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
 
+/// How long reports are still read after the reaper has ended. They were sent before its end; this process only has to
+/// notice them.
+const LAST_REPORTS: Duration = Duration::from_millis(10);
+
 /// The pause between two rounds of killing.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -124,8 +128,8 @@ impl CallProcesses {
         now.any(|process| process.is_stopped())
     }
 
-    /// Waits until the reaper has ended. The program that started it can outlive it: runc waits until nobody holds the
-    /// command's output any more.
+    /// Waits until the reaper has ended and its last reports can be read. The program that started it can outlive it:
+    /// runc waits until nobody holds the command's output any more.
     pub async fn reaper_ended(&self) {
         let reaper = self.lock_found().reaper;
         let has_ended = match &reaper {
@@ -135,6 +139,7 @@ impl CallProcesses {
         if !has_ended {
             std::future::pending::<()>().await;
         }
+        sleep(LAST_REPORTS).await;
     }
 
     /// Remembers the descendants periodically while it is polled. A call without its own session is identified by

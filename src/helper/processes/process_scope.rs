@@ -35,10 +35,6 @@ const REAPER_TIME: Duration = Duration::from_millis(500);
 /// How long a reaper may take to exit after the helper killed everything below it. After that it counts as lost.
 const SLOW_REAPER_TIME: Duration = Duration::from_secs(5);
 
-/// How long reports are still read after the reaper has ended. They were sent before its end; the runtime of this process
-/// only has to notice them.
-const LAST_REPORTS: Duration = Duration::from_millis(10);
-
 /// The pause between two rounds of that.
 const ROUND: Duration = Duration::from_millis(20);
 
@@ -161,10 +157,7 @@ impl ProcessScope {
         }
         let processes = Arc::clone(&self.processes);
         let mut watching = pin!(processes.watch());
-        let mut reaper_ended = pin!(async {
-            processes.reaper_ended().await;
-            sleep(LAST_REPORTS).await;
-        });
+        let mut reaper_ended = pin!(processes.reaper_ended());
         loop {
             let report = tokio::select! {
                 // What the reaper has reported before its end is read first.
