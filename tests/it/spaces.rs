@@ -10,6 +10,7 @@ use crate::support::client::Client;
 use crate::support::command::tell_by;
 use crate::support::container::Containers;
 use crate::support::cores::core;
+use crate::support::engines::{Engine, EngineKind};
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::request::Request;
 use crate::support::server::{Server, has_sqlite3, server};
@@ -19,6 +20,14 @@ use crate::support::stream::{Next, Stream};
 const FIRST: &str = "axolotl-x7q";
 const SECOND: &str = "basilisk-9z";
 const NEVER: &str = "cockatri-3q";
+
+/// Returns the reference to a container that does not exist, of the same runtime as this one.
+fn never(elsewhere: &str) -> String {
+    match elsewhere.split_once(':') {
+        Some((runtime, _)) => format!("{runtime}:{NEVER}"),
+        None => NEVER.to_owned(),
+    }
+}
 
 /// The schemes of the URI templates with a name in them.
 const SCHEMES: [&str; 2] = ["gatewren://", "startos://"];
@@ -51,19 +60,56 @@ impl Home {
                 containers.lxcpath().display()
             ))
             .start();
+        Some(Self::with(containers, server, [FIRST, SECOND]))
+    }
+
+    /// The same with a container of Docker and one of Podman.
+    fn with_engines() -> Option<Self> {
+        let containers = Containers::new()?;
+        let docker = Engine::shared(EngineKind::Docker)?;
+        let podman = Engine::shared(EngineKind::Podman)?;
+        for (engine, name) in [(&docker, FIRST), (&podman, SECOND)] {
+            engine.cli(&["rm", "--force", name]);
+            engine.run_staying(name);
+            let release = format!("ID=wren\\nNAME=\"{}\"\\n", release_of(name));
+            let write = format!("mkdir -p /usr/lib; printf '{release}' > /usr/lib/os-release");
+            engine.cli(&["exec", name, "sh", "-c", &write]);
+        }
+        let sockets = [docker.socket(), podman.socket()].map(|path| path.display().to_string());
+        let [docker, podman] = sockets;
+        let server = server()
+            .policy("admin")
+            .bounds(&format!(
+                "runtimes = [\"docker\", \"podman\"]\ndocker_socket = \"{docker}\"\n\
+                 podman_socket = \"{podman}\"\nhost_shell = \"full\"\ncontainer_files = \"on\"\n\
+                 lxc_manage = \"on\"\nunits = \"on\"\n"
+            ))
+            .settings(&format!(
+                "[limits]\nupdate_interval = \"1ms\"\n\
+                 [spaces.meadow-k4]\ncontainers = [\"docker:{FIRST}\"]\n\
+                 [spaces.cellar-w8]\ncontainers = [\"podman:basilisk-*\"]\n\
+                 [spaces.ground-u2]\nhost = true\n"
+            ))
+            .start();
+        let names = [format!("docker:{FIRST}"), format!("podman:{SECOND}")];
+        Some(Self::with(containers, server, [&names[0], &names[1]]))
+    }
+
+    /// Waits until the state has all of these containers.
+    fn with(containers: Containers, server: Server, names: [&str; 2]) -> Self {
         let admin = server.client();
-        for name in [FIRST, SECOND] {
+        for name in names {
             let pointer = json!({ "pointer": format!("/public/packageData/{name}/os") });
             let look = admin.call("state_get", pointer);
             wait_until("the state tells of it", IN_TIME, || {
                 look.send().result()["isError"] != true
             });
         }
-        Some(Self {
+        Self {
             containers,
             server,
             admin,
-        })
+        }
     }
 
     fn add(&self, name: &'static str, space: &'static str) -> Agent {
@@ -203,7 +249,7 @@ impl Agent {
             text.replace(name, "NAME")
         };
         wait_until(&format!("{what} is answered alike"), IN_TIME, || {
-            last = (answer(elsewhere), answer(NEVER));
+            last = (answer(elsewhere), answer(&never(elsewhere)));
             last.0 == last.1
         });
     }
@@ -356,8 +402,9 @@ fn walk_tools(home: &Home, agent: &Agent, own: Option<&str>, elsewhere: &str) {
                 agent.hear(&call(own));
             }
             let what = format!("{name}, {at}");
-            if arguments(&tool, elsewhere)[at] == arguments(&tool, NEVER)[at] {
-                agent.hear(&call(NEVER));
+            let never = never(elsewhere);
+            if arguments(&tool, elsewhere)[at] == arguments(&tool, &never)[at] {
+                agent.hear(&call(&never));
             } else {
                 agent.cannot_tell(&what, elsewhere, &call);
             }
@@ -391,7 +438,7 @@ fn walk_resources(home: &Home, agent: &Agent, own: Option<&str>, elsewhere: &str
             if let Some(own) = own {
                 agent.hear(&read(&uri(own)));
             }
-            if uri(elsewhere) != uri(NEVER) {
+            if uri(elsewhere) != uri(&never(elsewhere)) {
                 agent.cannot_tell(&template, elsewhere, &|name| read(&uri(name)));
             }
         }
@@ -444,7 +491,7 @@ fn walk_the_rest(home: &Home, agent: &Agent, elsewhere: &str) {
                 completing.param("ref", json!({ "type": "ref/resource", "uri": template }));
             completing.param("argument", json!({ "name": "container", "value": typed }))
         };
-        let same = [elsewhere, NEVER].map(|name| agent.hear(&complete(name)).body);
+        let same = [elsewhere, &never(elsewhere)].map(|name| agent.hear(&complete(name)).body);
         assert_eq!(same[0], same[1]);
     }
     let prompt = |name: &str| {
@@ -499,6 +546,44 @@ fn nothing_of_one_space_is_ever_sent_to_another() {
             .data()["containers"][0]["name"],
         SECOND
     );
+}
+
+#[test]
+#[ignore = "long: every tool with every argument, for two agents"]
+fn nothing_of_a_space_with_containers_of_an_engine_is_ever_sent_to_another() {
+    let _core = core();
+    let Some(home) = Home::with_engines() else {
+        return;
+    };
+    let (first, second) = (
+        home.add("ada-lark", "meadow-k4"),
+        home.add("bert-wader", "cellar-w8"),
+    );
+    let marks = [&first, &second].map(|agent| agent.marks.clone());
+    let of = |name: &str| vec![name.to_owned(), release_of(name)];
+    let first = first.never_hears_of(&[&of(SECOND), &marks[1]]);
+    let second = second.never_hears_of(&[&of(FIRST), &marks[0]]);
+    let (docker, podman) = (format!("docker:{FIRST}"), format!("podman:{SECOND}"));
+    // What is hidden from the other is there; the walk stops the container.
+    let info = json!({ "container": docker });
+    let data = first.client.call("container_info", info).send().data();
+    assert!(
+        data["os"].to_string().contains(&release_of(FIRST)),
+        "{data}"
+    );
+    for (agent, own, elsewhere) in [(&first, &docker, &podman), (&second, &podman, &docker)] {
+        walk_the_rest(&home, agent, elsewhere);
+        walk_resources(&home, agent, Some(own), elsewhere);
+        walk_tools(&home, agent, Some(own), elsewhere);
+        // Its name alone is that of nothing, too.
+        let name = elsewhere.split_once(':').unwrap().1;
+        let info = |name: &str| {
+            agent
+                .client
+                .call("container_info", json!({ "container": name }))
+        };
+        agent.cannot_tell("a name without its runtime", name, &info);
+    }
 }
 
 /// Returns every revision number in an event.

@@ -138,8 +138,12 @@ impl HostContainers {
             sleep(HELD_LOOK).await;
         }
         if running.is_frozen() {
+            let is = match name.runtime() {
+                RuntimeKind::Lxc => "frozen",
+                RuntimeKind::Docker | RuntimeKind::Podman => "paused",
+            };
             let message =
-                format!("container '{name}' is frozen; unfreeze it first (container_unfreeze)");
+                format!("container '{name}' is {is}; let it go on first (container_unfreeze)");
             return Err(OperationRefusal::new(RefusalCode::Frozen, message));
         }
         Ok(running)

@@ -49,7 +49,7 @@ impl AccessFilter {
         if self.shows(name) {
             name.clone()
         } else {
-            ContainerRef::of_none()
+            name.of_none()
         }
     }
 

@@ -39,9 +39,14 @@ impl ContainerRef {
         Self::try_from(format!("{runtime}:{name}"))
     }
 
-    /// Returns a random reference that no container has and that cannot be guessed.
-    pub fn of_none() -> Self {
-        Self(Uuid::new_v4().simple().to_string())
+    /// Returns a random reference of the same runtime that no container has and that cannot be guessed. A query for it
+    /// takes the same way as one for a container that is missing.
+    pub fn of_none(&self) -> Self {
+        let name = Uuid::new_v4().simple();
+        match self.runtime() {
+            RuntimeKind::Lxc => Self(name.to_string()),
+            runtime => Self(format!("{runtime}:{name}")),
+        }
     }
 
     /// Returns the container's runtime.
@@ -120,9 +125,13 @@ mod tests {
         for good in ["alpha", "a", "0", "arr-sonarr_2.1", "podman:web", &long] {
             assert_eq!(good.parse::<ContainerRef>().unwrap().as_str(), good);
         }
-        let none = ContainerRef::of_none();
-        assert_eq!(none.as_str().parse(), Ok(none.clone()));
-        assert_ne!(none, ContainerRef::of_none());
+        for hidden in ["alpha", "docker:web"] {
+            let hidden: ContainerRef = hidden.parse().unwrap();
+            let none = hidden.of_none();
+            assert_eq!(none.as_str().parse(), Ok(none.clone()));
+            assert_eq!(none.runtime(), hidden.runtime());
+            assert_ne!(none, hidden.of_none());
+        }
     }
 
     #[test]

@@ -169,6 +169,11 @@ impl Engine {
         container
     }
 
+    /// Starts a container with this name, which stays until the lab ends.
+    pub fn run_staying(&self, name: &str) {
+        self.lab(&["run", name], &[]);
+    }
+
     /// Returns a name for a container, which is deleted with it.
     fn named(&self) -> EngineContainer<'_> {
         EngineContainer {

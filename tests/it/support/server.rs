@@ -116,10 +116,16 @@ impl Builder {
         for engine in engines {
             let option = format!("--{}-socket", engine.kind.name());
             self.options.extend([option.into(), engine.socket().into()]);
-            let mut words = engine.inside();
-            words.push(env!("CARGO_BIN_EXE_gatewren").into());
-            self.runner = Some(words);
+            self = self.run_inside(engine);
         }
+        self
+    }
+
+    /// Runs it in the mount namespace of an engine, where commands can enter its containers.
+    pub fn run_inside(mut self, engine: &Engine) -> Self {
+        let mut words = engine.inside();
+        words.push(env!("CARGO_BIN_EXE_gatewren").into());
+        self.runner = Some(words);
         self
     }
 

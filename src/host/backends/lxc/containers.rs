@@ -394,7 +394,7 @@ fn starts_by_itself(facts: &EngineFacts) -> bool {
 fn frozen(name: &ContainerRef) -> BackendError {
     BackendError::new(
         ErrorKind::NotRunning,
-        format!("container '{name}' is frozen; unfreeze it first (container_unfreeze)"),
+        format!("container '{name}' is frozen; let it go on first (container_unfreeze)"),
     )
 }
 
