@@ -96,11 +96,19 @@ fn is_a(value: &Value, kind: &Value) -> bool {
     }
 }
 
-/// The only pattern in our schemas.
+/// The only pattern in the schemas that this target has: that of references to containers.
 fn is_like(text: &str, pattern: &Value) -> bool {
-    assert_eq!(pattern, "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$");
+    assert_eq!(
+        pattern,
+        "^((lxc:)?[A-Za-z0-9][A-Za-z0-9._-]{0,63}|(docker|podman):[A-Za-z0-9][A-Za-z0-9._-]{0,127})$"
+    );
+    let (text, length) = match text.split_once(':') {
+        Some(("lxc", name)) => (name, 64),
+        Some(("docker" | "podman", name)) => (name, 128),
+        _ => (text, 64),
+    };
     let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(fine)
-        && text.len() <= 64
+        && text.len() <= length
 }

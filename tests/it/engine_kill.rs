@@ -182,7 +182,7 @@ fn a_command_in_a_paused_or_stopped_container_is_refused_with_the_reason() {
     for engine in engines() {
         let (own, helper) = (engine.run(&[]), engine.helper());
         for (change, word, back) in [
-            ("pause", "is frozen", "unpause"),
+            ("pause", "is paused", "unpause"),
             ("kill", "is stopped", "start"),
         ] {
             own.act(change);

@@ -41,6 +41,7 @@ impl ContainerRef {
 
     /// Returns a random reference of the same runtime that no container has and that cannot be guessed. A query for it
     /// takes the same way as one for a container that is missing.
+    #[must_use]
     pub fn of_none(&self) -> Self {
         let name = Uuid::new_v4().simple();
         match self.runtime() {

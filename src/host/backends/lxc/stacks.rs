@@ -1,6 +1,9 @@
 //! Stacks: the containers of a Compose project, as their labels show it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::sleep;
 
 use gatewren_base::config::RuntimeKind;
 
@@ -13,6 +16,10 @@ use super::super::error::{BackendError, ErrorKind};
 use super::containers::{LxcView, QUESTION_TIME};
 use super::details::{ContainerState, ContainerStatus};
 use super::listing::{AwayRuntime, ContainerListing};
+
+/// How often a container is asked again that cannot be read, and the pause before. After that the list fails.
+const REMOVAL_LOOKS: usize = 5;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(200);
 
 /// A Compose project of one runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,11 +122,10 @@ impl LxcView {
         let mut found = FoundStacks::default();
         if containers.iter().any(|container| self.shows(container)) {
             for container in containers {
-                match whole.status(&container).await {
-                    Ok(status) => self.sort_in(&mut found, container, status),
-                    // It has just been removed.
-                    Err(error) if error.kind == ErrorKind::NotFound => {}
-                    Err(error) => return Err(self.masked(&container, error)),
+                let status = whole.status_of_listed(&container).await;
+                let status = status.map_err(|error| self.masked(&container, error))?;
+                if let Some(status) = status {
+                    self.sort_in(&mut found, container, status);
                 }
             }
         }
@@ -127,6 +133,23 @@ impl LxcView {
             stacks: found.into_stacks(),
             away: away.collect(),
         })
+    }
+
+    /// Returns the status of a container that was in a list; `None` if it has been removed since. While an engine
+    /// removes a container, it answers with other errors than for one that it does not have, so it is asked again.
+    async fn status_of_listed(
+        &self,
+        container: &ContainerRef,
+    ) -> Result<Option<ContainerStatus>, BackendError> {
+        for _ in 0..REMOVAL_LOOKS {
+            match self.status(container).await {
+                Ok(status) => return Ok(Some(status)),
+                Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+                Err(error) if error.kind == ErrorKind::Unavailable => return Err(error),
+                Err(_) => sleep(REMOVAL_PAUSE).await,
+            }
+        }
+        self.status(container).await.map(Some)
     }
 
     fn sort_in(&self, found: &mut FoundStacks, container: ContainerRef, status: ContainerStatus) {
