@@ -46,3 +46,14 @@ fn tools_take_references_of_both_engines_and_names_that_only_one_container_has()
     assert!(ambiguous.contains("docker:alpha and "), "{ambiguous}");
     assert!(ambiguous.contains("podman:alpha"), "{ambiguous}");
 }
+
+#[test]
+fn a_container_of_lxc_is_never_made_under_the_name_of_another_runtimes_container() {
+    let Some(engine) = Engine::shared(EngineKind::Docker) else {
+        return;
+    };
+    let helper = engine.helper();
+    let create = json!({ "do": "container_create", "name": "docker:new", "template": "busybox" });
+    let (code, message) = helper.run(&create).refusal();
+    assert!(message.contains("LXC only"), "{code}: {message}");
+}

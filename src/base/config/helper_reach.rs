@@ -5,7 +5,7 @@ use std::path::Path;
 use super::glob::Glob;
 use super::helper_policy::HelperPolicy;
 use super::runtime_kind::RuntimeKind;
-use super::space::{OF_ALL_CONTAINERS, container_of_unit};
+use super::space::{OF_ALL_CONTAINERS, container_of_unit, is_engine_scope};
 
 impl HelperPolicy {
     /// Returns whether a container may be accessed: its runtime is served, and its reference is in the list.
@@ -51,7 +51,8 @@ impl HelperPolicy {
         if let Some(container) = container_of_unit(name) {
             return self.lxc_writes && self.allows_container(&container);
         }
-        !OF_ALL_CONTAINERS.contains(&name) || self.lxc_writes && self.allows_all_containers()
+        let is_of_all = OF_ALL_CONTAINERS.contains(&name) || is_engine_scope(name);
+        !is_of_all || self.lxc_writes && self.allows_all_containers()
     }
 
     /// Returns whether all information of the host about containers may be shown.
@@ -94,7 +95,15 @@ mod tests {
             ..HelperPolicy::default()
         };
         assert!(some.allows_unit("lxc@web.service") && some.allows_unit("ssh.service"));
-        for other in ["lxc@vault.service", "lxc.service", "lxcfs.service"] {
+        for other in [
+            "lxc@vault.service",
+            "lxc.service",
+            "lxcfs.service",
+            "docker.service",
+            "containerd.service",
+            "docker-4e5f.scope",
+            "libpod-4e5f.scope",
+        ] {
             assert!(!some.allows_unit(other), "{other}");
             assert!(HelperPolicy::default().allows_unit(other), "{other}");
         }

@@ -17,15 +17,28 @@ pub struct Space {
     pub host: bool,
 }
 
-/// Units of the host that every container depends on.
-pub(super) const OF_ALL_CONTAINERS: [&str; 6] = [
+/// Units of the host that every container depends on, or every container of one runtime.
+pub(super) const OF_ALL_CONTAINERS: [&str; 13] = [
+    "containerd.service",
+    "docker.service",
+    "docker.socket",
     "lxc-monitord.service",
     "lxc-net.service",
     "lxc.service",
     "lxcfs.service",
     "pve-cluster.service",
     "pve-guests.service",
+    "podman-auto-update.service",
+    "podman-restart.service",
+    "podman.service",
+    "podman.socket",
 ];
+
+/// Returns whether a unit is the scope of one container of Docker or Podman. It names the container by its id.
+pub(super) fn is_engine_scope(name: &str) -> bool {
+    let is_of_engine = name.starts_with("docker-") || name.starts_with("libpod-");
+    is_of_engine && name.strip_suffix(".scope").is_some()
+}
 
 /// All spaces, by name.
 pub type Spaces = BTreeMap<String, Space>;
@@ -85,8 +98,12 @@ impl Reach {
     }
 
     /// Returns whether a systemd unit of the host belongs to no inaccessible container. The units that LXC and
-    /// Proxmox VE make for each container contain its name.
+    /// Proxmox VE make for each container contain its name, the scopes of Docker and Podman an id: these are accessible
+    /// to those who can access all containers.
     pub fn unit(&self, name: &str) -> bool {
+        if is_engine_scope(name) {
+            return self.is_everything();
+        }
         container_of_unit(name).is_none_or(|container| self.container(&container))
     }
 
@@ -199,6 +216,10 @@ mod tests {
             ("lxc@my\\x2ddb2.service", false),
             ("lxc@web\\x.service", false),
             ("pve-container@101.service", false),
+            ("docker-4e5f.scope", false),
+            ("libpod-4e5f.scope", false),
+            ("docker-cleanup.service", true),
+            ("session-1.scope", true),
         ] {
             assert_eq!(reach.unit(unit), is_there, "{unit}");
         }
@@ -214,6 +235,7 @@ mod tests {
             assert_eq!(reach.path(path), is_there, "{path}");
         }
         let all = Reach::everything();
+        assert!(all.unit("docker-4e5f.scope"));
         assert!(all.unit("lxc@other.service") && all.path("/var/lib/lxc/other"));
     }
 

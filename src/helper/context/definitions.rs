@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gatewren_base::config::RuntimeKind;
 use gatewren_wire::operations::ContainerRef;
 
 /// The suffix after a container's number in its file name on Proxmox.
@@ -71,7 +72,9 @@ impl ContainerDefinitions {
     }
 
     fn is_plain(&self, name: &ContainerRef) -> bool {
-        let ours = !is_number(name) || self.proxmox().is_none();
+        // A directory with the name of another runtime's container is not that container.
+        let is_lxc = name.runtime() == RuntimeKind::Lxc;
+        let ours = is_lxc && (!is_number(name) || self.proxmox().is_none());
         ours && self.directory(name).join(CONFIG).is_file()
     }
 }
@@ -111,6 +114,7 @@ mod tests {
         for file in [
             "lxc/alpha/config",
             "lxc/101/config",
+            "lxc/docker:web/config",
             "lxc/empty/rootfs",
             "lxc/.lab",
         ] {

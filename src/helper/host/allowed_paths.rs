@@ -18,15 +18,24 @@ const PATH_BYTES: usize = 4095;
 /// The most entries of a directory that are counted and sorted. Entries beyond that are never listed.
 const DIRECTORY_ENTRIES: usize = 100_000;
 
-/// Paths that are out of reach whatever the owner's file says: gatewren's own secrets, state and socket, and kernel
-/// file systems.
-const KEPT_OUT: [&str; 6] = [
+/// Paths that are out of reach whatever the owner's file says: gatewren's own secrets, state and socket, kernel file
+/// systems, and the containers of Docker and Podman with their environments and volumes, where they usually are.
+const KEPT_OUT: [&str; 15] = [
     "/etc/gatewren",
     "/var/lib/gatewren",
     "/run/gatewren",
     "/proc",
     "/sys",
     "/dev",
+    "/var/lib/docker",
+    "/var/lib/containerd",
+    "/var/lib/containers",
+    "/run/docker",
+    "/run/containerd",
+    "/run/containers",
+    "/run/libpod",
+    "/run/crun",
+    "/run/runc",
 ];
 
 /// The mode bits that let the group or others write.

@@ -6,7 +6,7 @@ use std::path::Path;
 use gatewren_base::config::ContainerTemplate;
 use gatewren_wire::operations::{ContainerRef, OperationEnd, OperationRefusal, RefusalCode};
 
-use super::paths::{require_plain_lxc, require_stopped};
+use super::paths::{require_lxc, require_plain_lxc, require_stopped};
 use super::{config_files, definition};
 use crate::context::definitions::CONFIG;
 use crate::context::helper_context::HelperContext;
@@ -83,8 +83,9 @@ pub async fn destroy(
     run(context, "lxc-destroy", lxcpath, &args).await
 }
 
-/// Rejects a name that the owner's policy file does not allow or that is taken.
+/// Rejects a name of another runtime, and one that the owner's policy file does not allow or that is taken.
 pub fn check_new(helper: &HelperContext, name: &ContainerRef) -> Result<(), OperationRefusal> {
+    require_lxc(name)?;
     if !helper.policy.now().allows_container(name.as_str()) {
         let message = format!("the owner's policy does not allow a container named '{name}'");
         return Err(OperationRefusal::new(RefusalCode::Forbidden, message));

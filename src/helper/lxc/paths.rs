@@ -23,7 +23,7 @@ pub fn existing(
 }
 
 /// Rejects a container of another runtime for what only LXC has.
-fn require_lxc(container: &ContainerRef) -> Result<(), OperationRefusal> {
+pub fn require_lxc(container: &ContainerRef) -> Result<(), OperationRefusal> {
     let runtime = container.runtime();
     if runtime == RuntimeKind::Lxc {
         return Ok(());
