@@ -26,6 +26,10 @@ pub async fn look(helper: &HelperClient) -> (Vec<Finding>, Vec<ContainerDetails>
             .iter()
             .filter_map(|one| check_runtime(one, &reports)),
     );
+    // LXC is served by default: a host without any runtime has nothing to list.
+    if !reports.iter().any(|one| one.is_served && one.is_here) {
+        return (found, Vec::new());
+    }
     let containers = match lxc.all().await {
         Ok(containers) => containers,
         Err(cause) => {

@@ -10,7 +10,7 @@ const STARTING: [&str; 2] = ["exec", "run"];
 
 /// The note in the answer. Killing a runtime's client does not kill the processes that the runtime started for it.
 const NOTE: &str = "processes that a container runtime starts for this command are not killed with the call, and may \
-                    still run";
+                    still run; container_shell on docker:NAME or podman:NAME kills what it starts";
 
 /// Returns a note for the answer if a command has a container runtime start processes. It reads the words of the
 /// command only: what a script does is not seen, and a word such as `docker` in a text may be taken for a command.

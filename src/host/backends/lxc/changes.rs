@@ -55,6 +55,7 @@ pub struct ContainerDefinition {
     pub config: ContainerConfig,
     /// What Docker or Podman says about it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub engine: Option<EngineFacts>,
 }
 

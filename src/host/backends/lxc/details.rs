@@ -81,7 +81,9 @@ pub struct ContainerDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ContainerConfig>,
     /// What Docker or Podman says about it.
+    // Its members are not in the schema: they would be in the list of tools once for each tool that returns a container.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub engine: Option<EngineFacts>,
 }
 
