@@ -203,7 +203,7 @@ fn a_user_of_the_container_runs_a_command_without_a_right_to_change_users() {
     }
 }
 
-/// The processes whose arguments, or with `environ` whose environment, contain a word.
+/// Finds the processes with a word in their arguments, or with `environ` in their environment.
 fn processes_with(file: &str, word: &str) -> Vec<i32> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {

@@ -1,4 +1,4 @@
-//! A connection from which bytes were read, and to which bytes were written, before hyper gets it.
+//! A connection for hyper on which bytes have already been read and written.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -175,7 +175,7 @@ pub(super) fn json(status: &str, body: &str) -> FakeAnswer {
     FakeAnswer::Parts(vec![answer.into_bytes()])
 }
 
-/// An answer whose body comes in chunks.
+/// An answer with a chunked body.
 pub(super) fn chunked(parts: &[&[u8]]) -> FakeAnswer {
     let mut all = vec![b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec()];
     for part in parts {

@@ -103,7 +103,7 @@ struct ShimOptions {
     root: PathBuf,
 }
 
-/// Finds the runtime's state of a container with this full id, whose first process the daemon says is `init`.
+/// Finds the runtime's state of a container by its full id. `init` is its first process according to the daemon.
 ///
 /// # Errors
 /// Fails if no runtime that can enter it has the container, or if the state is not root's or contradicts the kernel.

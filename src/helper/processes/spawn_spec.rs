@@ -1,4 +1,4 @@
-//! What is started for a call: the program that leads to the reaper, and what it gets.
+//! The program that leads to the reaper of a call, with its arguments and descriptors.
 
 use std::ffi::CString;
 use std::fs::File;

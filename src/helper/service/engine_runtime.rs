@@ -15,7 +15,6 @@ use crate::context::operation_context::OperationContext;
 use crate::engines::clients::refusal;
 use crate::engines::{EngineApi, EngineChange, EngineContainerId, EngineError};
 use crate::lxc::files;
-use crate::lxc::network::NetworkNamespace;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
 
@@ -58,9 +57,7 @@ impl ContainerRuntime for EngineRuntime {
         let facts = facts.and_then(|facts| serde_json::to_string(&facts).ok());
         let init = asked.running.map(|running| running.init);
         print(context.relay, move || {
-            let network = init.map(NetworkNamespace::of);
-            let addresses = network.map(|network| network.addresses());
-            let mut lines = info_lines(&state, init, &addresses.unwrap_or_default());
+            let mut lines = info_lines(&state, init);
             lines.extend(facts.map(|facts| format!("Engine: {facts}\n")));
             Ok(lines.into_bytes())
         })
@@ -124,7 +121,10 @@ impl ContainerRuntime for EngineRuntime {
             }
             ContainerAction::WriteFile { on_host, .. } => {
                 let helper = context.helper;
-                let alive = helper.containers.alive(container).await?;
+                let alive = match context.relay.wait(helper.containers.alive(container)).await {
+                    Ok(alive) => alive?,
+                    Err(why) => return Ok(OperationEnd::Killed { why }),
+                };
                 alive.check_host_rights(container, &helper.policy.now(), *on_host)?;
                 files::act(context, container, action).await
             }

@@ -9,7 +9,6 @@ use crate::context::helper_context::HelperContext;
 use crate::context::lxc_tools::{freezer, tool_for};
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::lxc::network::NetworkNamespace;
 use crate::lxc::paths::existing;
 use crate::lxc::{copies, definition, files, logs, snapshots};
 use crate::processes::commands::require_root;
@@ -54,10 +53,7 @@ impl ContainerRuntime for LxcRuntime {
         };
         let init = asked.running.map(|running| running.init);
         print(context.relay, move || {
-            let network = init.map(NetworkNamespace::of);
-            let addresses = network.map(|network| network.addresses());
-            let lines = info_lines(&state, init, &addresses.unwrap_or_default());
-            Ok(lines.into_bytes())
+            Ok(info_lines(&state, init).into_bytes())
         })
         .await
     }

@@ -12,6 +12,7 @@ use gatewren_wire::operations::{ContainerAction, ContainerRef, OperationEnd, Ope
 
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
+use crate::lxc::network::NetworkNamespace;
 
 /// A container runtime. Every function checks nothing of the owner's policy; that was done before.
 pub trait ContainerRuntime {
@@ -52,14 +53,14 @@ pub trait ContainerRuntime {
     ) -> Result<OperationEnd, OperationRefusal>;
 }
 
-/// Returns lines in the format of `lxc-info`.
-pub fn info_lines(state: &str, init: Option<i32>, addresses: &[std::net::IpAddr]) -> String {
+/// Returns the state, the first process and its addresses in the format of `lxc-info`.
+pub fn info_lines(state: &str, init: Option<i32>) -> String {
     let mut lines = format!("State: {state}\n");
     if let Some(init) = init {
         let _ = writeln!(lines, "PID: {init}");
-    }
-    for address in addresses {
-        let _ = writeln!(lines, "IP: {address}");
+        for address in NetworkNamespace::of(init).addresses() {
+            let _ = writeln!(lines, "IP: {address}");
+        }
     }
     lines
 }

@@ -271,7 +271,7 @@ impl LxcView {
     }
 }
 
-/// Returns the text of a printed line: its time, where it comes from, and what it says.
+/// Formats a printed line: its time, a mark for stderr, and its text.
 fn line_text(line: &PrintedLine) -> String {
     let time = rfc3339(line.time_ms);
     let mark = if line.is_stderr { " [stderr]" } else { "" };

@@ -314,7 +314,7 @@ fn portion(groups: usize) -> f64 {
     groups as f64
 }
 
-/// Returns the error that lists what was done and what was not; `None` if all was done.
+/// Returns the error that lists the outcome of each container; `None` if every change succeeded.
 fn incomplete(stack: &StackRef, changes: &[MemberChange]) -> Option<ToolError> {
     let is_done = |change: &&MemberChange| {
         !matches!(
