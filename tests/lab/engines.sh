@@ -215,9 +215,12 @@ unmount_below() {
 
 # Everything in the namespace ends with it: daemons that were killed leave shims and monitors.
 end_namespace() {
-    local space left
+    local space left held
     is_keeper_alive || return 0
-    space=$(readlink "/proc/$(cat "$keeper")/ns/mnt")
+    # Held open, since the kernel gives the number of a namespace that has gone to the next one: a container that another
+    # lab starts just then.
+    exec {held}<"/proc/$(cat "$keeper")/ns/mnt"
+    space=$(readlink "/proc/self/fd/$held")
     for _ in {1..600}; do # half a minute
         left=$(processes_in "$space")
         [ -n "$left" ] || break
@@ -225,6 +228,7 @@ end_namespace() {
         kill -KILL $left 2>/dev/null || true
         sleep .05
     done
+    exec {held}<&-
     [ -z "$left" ] || die "processes of the lab do not end: $left"
     rmdir /sys/fs/cgroup/{,unified/}{docker,libpod_parent/conmon,libpod_parent} 2>/dev/null || true
 }
