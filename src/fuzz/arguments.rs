@@ -100,15 +100,21 @@ fn is_a(value: &Value, kind: &Value) -> bool {
 fn is_like(text: &str, pattern: &Value) -> bool {
     assert_eq!(
         pattern,
-        "^((lxc:)?[A-Za-z0-9][A-Za-z0-9._-]{0,63}|(docker|podman):[A-Za-z0-9][A-Za-z0-9._-]{0,127})$"
+        "^((lxc:)?[A-Za-z0-9][A-Za-z0-9._-]{0,63}|\
+         (docker|podman):[A-Za-z0-9][A-Za-z0-9._-]{0,127}(@[A-Za-z0-9][A-Za-z0-9._-]{0,63})?)$"
     );
-    let (text, length) = match text.split_once(':') {
-        Some(("lxc", name)) => (name, 64),
-        Some(("docker" | "podman", name)) => (name, 128),
-        _ => (text, 64),
+    let is_name = |text: &str, length: usize| {
+        let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.chars().all(fine)
+            && text.len() <= length
     };
-    let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.chars().all(fine)
-        && text.len() <= length
+    match text.split_once(':') {
+        Some(("lxc", name)) => is_name(name, 64),
+        Some(("docker" | "podman", rest)) => match rest.split_once('@') {
+            Some((name, place)) => is_name(name, 128) && is_name(place, 64),
+            None => is_name(rest, 128),
+        },
+        _ => is_name(text, 64),
+    }
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Glob(String);
 
-/// The maximum length of a pattern. A longer one is rejected.
-const MAX_BYTES: usize = 128;
+/// The maximum length of a pattern, which is more than the longest reference has. A longer one is rejected.
+const MAX_BYTES: usize = 256;
 
 impl Glob {
     /// Returns whether the whole name matches.
@@ -21,12 +21,28 @@ impl Glob {
 
     /// Returns whether a reference to a container matches: `web` or `docker:web`. A pattern without a runtime is about
     /// the names in all runtimes; `lxc:web` is about LXC alone.
+    ///
+    /// `docker:web@media` belongs to the container `media` of LXC: it matches what `media` matches, and patterns that
+    /// have a place. `podman:web@alice`, of a user, matches the latter alone, and `*`: whoever may name containers there
+    /// could take the name of another.
     pub fn matches_container(&self, reference: &str) -> bool {
-        let (runtime, name) = reference.split_once(':').unwrap_or(("lxc", reference));
-        match self.0.split_once(':') {
-            Some((of_runtime, of_name)) => fits(of_runtime, runtime) && fits(of_name, name),
-            None => fits(&self.0, name),
+        let Some((outer, place)) = reference.split_once('@') else {
+            return !self.0.contains('@') && fits_reference(&self.0, reference);
+        };
+        match self.0.split_once('@') {
+            Some((of_outer, of_place)) => fits(of_place, place) && fits_reference(of_outer, outer),
+            None if outer.starts_with("docker:") => fits_reference(&self.0, place),
+            None => self.0 == "*",
         }
+    }
+}
+
+/// Returns whether a reference without a place matches a pattern without one.
+fn fits_reference(pattern: &str, reference: &str) -> bool {
+    let (runtime, name) = reference.split_once(':').unwrap_or(("lxc", reference));
+    match pattern.split_once(':') {
+        Some((of_runtime, of_name)) => fits(of_runtime, runtime) && fits(of_name, name),
+        None => fits(pattern, name),
     }
 }
 
@@ -128,6 +144,30 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_covers_containers_in_other_places_only_by_the_place() {
+        #[rustfmt::skip]
+        let table = [
+            ("*", "docker:web@media", true), ("*", "podman:web@alice", true), ("media", "docker:web@media", true),
+            ("lxc:media", "docker:web@media", true), ("me*", "docker:web@media", true),
+            ("web", "docker:web@media", false), ("docker:web", "docker:web@media", false),
+            ("docker:*", "docker:web@media", false), ("docker:*@media", "docker:web@media", true),
+            ("web@media", "docker:web@media", true), ("podman:*@media", "docker:web@media", false),
+            ("docker:web@*", "docker:web@media", true), ("docker:web@media", "docker:web", false),
+            ("*@*", "web", false), ("alice", "podman:web@alice", false), ("web", "podman:web@alice", false),
+            ("podman:*", "podman:web@alice", false), ("podman:*@alice", "podman:web@alice", true),
+            ("docker:media", "docker:web@media", false),
+        ];
+        for (pattern, reference, expected) in table {
+            let glob: Glob = pattern.parse().unwrap();
+            assert_eq!(
+                glob.matches_container(reference),
+                expected,
+                "{pattern} on {reference}"
+            );
+        }
+    }
+
+    #[test]
     fn many_stars_do_not_take_for_ever() {
         let glob: Glob = "a*".repeat(60).parse().unwrap();
         assert!(!glob.matches(&"a".repeat(4096).replace('b', "")[..59]));
@@ -136,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_is_no_name_is_no_pattern() {
-        for bad in ["", "a/b", "[ab]", "a b", &"x".repeat(129)] {
+        for bad in ["", "a/b", "[ab]", "a b", &"x".repeat(257)] {
             assert_eq!(bad.parse::<Glob>(), Err(InvalidGlob), "{bad:?}");
         }
     }

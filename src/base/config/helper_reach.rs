@@ -8,8 +8,12 @@ use super::runtime_kind::RuntimeKind;
 use super::space::{OF_ALL_CONTAINERS, container_of_unit, is_engine_scope};
 
 impl HelperPolicy {
-    /// Returns whether a container may be accessed: its runtime is served, and its reference is in the list.
+    /// Returns whether a container may be accessed: its runtime is served, and its reference is in the list. None is
+    /// served in another place, such as `docker:web@media`.
     pub fn allows_container(&self, reference: &str) -> bool {
+        if reference.contains('@') {
+            return false;
+        }
         let runtime = match reference.split_once(':') {
             Some((runtime, _)) => runtime.parse().ok(),
             None => Some(RuntimeKind::Lxc),
@@ -85,6 +89,7 @@ mod tests {
         let docker = only(&[RuntimeKind::Docker]);
         assert!(docker.allows_container("docker:web") && !docker.allows_container("web"));
         assert!(!docker.allows_container("podman:web") && !docker.allows_container("x:web"));
+        assert!(!docker.allows_container("docker:web@media"));
         assert!(!only(&[]).allows_container("web"));
     }
 

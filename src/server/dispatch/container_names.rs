@@ -106,7 +106,9 @@ fn whole_stacks(document: &Value, is_seen: impl Fn(&str) -> bool) -> BTreeSet<St
 
 /// Returns the reference to a container's stack.
 fn stack_of(reference: &str, facts: &Value) -> Option<String> {
-    let (runtime, _) = reference.split_once(':')?;
+    let (runtime, _) = reference
+        .split_once(':')
+        .filter(|(_, name)| !name.contains('@'))?;
     let compose = facts.pointer(COMPOSE)?;
     // A single run of a service does not start and stop with the stack.
     let is_one_off = compose.get("one_off").and_then(Value::as_bool) == Some(true);
@@ -120,9 +122,11 @@ fn choose<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str>,
 ) -> Result<Option<String>, ToolError> {
-    let has_name = |reference: &&str| match reference.split_once(':') {
-        Some((_, of_runtime)) => of_runtime == name,
-        None => *reference == name,
+    let has_name = |reference: &&str| {
+        let of_runtime = reference
+            .split_once(':')
+            .map_or(*reference, |(_, rest)| rest);
+        of_runtime.split('@').next() == Some(name)
     };
     let mut found: Vec<&str> = known.filter(has_name).collect();
     found.sort_unstable();
@@ -149,7 +153,13 @@ mod tests {
     use super::*;
 
     fn chosen(name: &str) -> Result<Option<String>, String> {
-        let known = ["media", "docker:jellyfin", "docker:media", "podman:web"];
+        let known = [
+            "media",
+            "docker:jellyfin",
+            "docker:media",
+            "podman:web",
+            "docker:db@media",
+        ];
         choose("containers", name, known.into_iter()).map_err(|error| error.to_string())
     }
 
@@ -157,6 +167,7 @@ mod tests {
     fn a_name_stands_for_the_only_container_that_has_it() {
         assert_eq!(chosen("jellyfin"), Ok(Some("docker:jellyfin".into())));
         assert_eq!(chosen("web"), Ok(Some("podman:web".into())));
+        assert_eq!(chosen("db"), Ok(Some("docker:db@media".into())));
         assert_eq!(chosen("none"), Ok(None));
         assert_eq!(chosen("docker"), Ok(None));
     }
@@ -168,7 +179,7 @@ mod tests {
         once["engine"]["compose"]["one_off"] = json!(true);
         let document = json!({ "public": { "packageData": {
             "docker:web": of("media"), "docker:run": once, "docker:db": of("home"), "podman:x": of("home"),
-            "docker:far": of("home"), "lxc": {}, "docker:alone": { "engine": {} },
+            "docker:far": of("home"), "lxc": {}, "docker:alone": { "engine": {} }, "docker:in@lxc": of("inner"),
         } } });
         let near = ["docker:web", "docker:db"];
         let stacks = whole_stacks(&document, |reference| near.contains(&reference));

@@ -1,4 +1,4 @@
-//! The reference to a container: its runtime and its name, safe as an argument and as a path component.
+//! The reference to a container: its runtime, its name and its place, safe as an argument and as a path component.
 
 use std::borrow::Cow;
 
@@ -12,18 +12,27 @@ use super::text_type::{InvalidText, text_type};
 const LXC_NAME_BYTES: usize = 64;
 pub(super) const NAME_BYTES: usize = 128;
 
+/// The longest place, in bytes: a container of LXC or a user.
+const PLACE_BYTES: usize = 64;
+
 text_type!(
     /// The reference to a container: `media` for one of LXC, `docker:jellyfin` or `podman:web` for one of another
     /// runtime. `lxc:media` is read as `media`, so that each container has one reference.
     ///
-    /// The name is one to 64 (LXC) or 128 of `A-Z a-z 0-9 . _ -` and begins with a letter or a digit. It is never
-    /// parsed as an option, and it cannot leave a directory.
+    /// A place after the name says where a daemon runs that is not root's on the host: `docker:jellyfin@media` is a
+    /// container of the Docker inside the container `media` of LXC, `podman:web@alice` one of the user `alice`.
+    ///
+    /// The name is one to 64 (LXC) or 128 of `A-Z a-z 0-9 . _ -` and begins with a letter or a digit, the place one to
+    /// 64. Neither is ever parsed as an option, and neither can leave a directory.
     ContainerRef,
-    { "pattern": "^((lxc:)?[A-Za-z0-9][A-Za-z0-9._-]{0,63}|(docker|podman):[A-Za-z0-9][A-Za-z0-9._-]{0,127})$" },
-    |text| match runtime_and_name(text) {
-        (Some(RuntimeKind::Lxc), name) => is_name(name, LXC_NAME_BYTES),
-        (Some(_), name) => is_name(name, NAME_BYTES),
-        (None, _) => false,
+    { "pattern": "^((lxc:)?[A-Za-z0-9][A-Za-z0-9._-]{0,63}|\
+                  (docker|podman):[A-Za-z0-9][A-Za-z0-9._-]{0,127}(@[A-Za-z0-9][A-Za-z0-9._-]{0,63})?)$" },
+    |text| match ReferenceParts::of(text) {
+        ReferenceParts { runtime: Some(RuntimeKind::Lxc), name, place: None } => is_name(name, LXC_NAME_BYTES),
+        ReferenceParts { runtime: None | Some(RuntimeKind::Lxc), .. } => false,
+        ReferenceParts { name, place, .. } => {
+            is_name(name, NAME_BYTES) && place.is_none_or(|place| is_name(place, PLACE_BYTES))
+        }
     },
     "a container is named by 1 to 64 letters, digits, '.', '_' and '-', beginning with a letter or a digit; \
      docker: or podman: before the name says that it is not one of LXC",
@@ -39,25 +48,34 @@ impl ContainerRef {
         Self::try_from(format!("{runtime}:{name}"))
     }
 
-    /// Returns a random reference of the same runtime that no container has and that cannot be guessed. A query for it
-    /// takes the same way as one for a container that is missing.
+    /// Returns a random reference of the same runtime and place that no container has and that cannot be guessed. A
+    /// query for it takes the same way as one for a container that is missing.
     #[must_use]
     pub fn of_none(&self) -> Self {
+        let parts = ReferenceParts::of(&self.0);
         let name = Uuid::new_v4().simple();
-        match self.runtime() {
-            RuntimeKind::Lxc => Self(name.to_string()),
-            runtime => Self(format!("{runtime}:{name}")),
+        match (self.runtime(), parts.place) {
+            (RuntimeKind::Lxc, _) => Self(name.to_string()),
+            (runtime, None) => Self(format!("{runtime}:{name}")),
+            (runtime, Some(place)) => Self(format!("{runtime}:{name}@{place}")),
         }
     }
 
     /// Returns the container's runtime.
     pub fn runtime(&self) -> RuntimeKind {
-        runtime_and_name(&self.0).0.unwrap_or(RuntimeKind::Lxc)
+        let runtime = ReferenceParts::of(&self.0).runtime;
+        runtime.unwrap_or(RuntimeKind::Lxc)
     }
 
     /// Returns the container's name within its runtime.
     pub fn name(&self) -> &str {
-        runtime_and_name(&self.0).1
+        ReferenceParts::of(&self.0).name
+    }
+
+    /// Returns where the runtime's daemon runs, if it is not root's on the host: a container of LXC for Docker, a user
+    /// for Podman.
+    pub fn place(&self) -> Option<&str> {
+        ReferenceParts::of(&self.0).place
     }
 
     /// Returns the reference with its runtime, such as `lxc:media`, where the name alone is not unique.
@@ -69,11 +87,29 @@ impl ContainerRef {
     }
 }
 
-/// Splits a reference; no runtime if it begins with the word of none.
-fn runtime_and_name(text: &str) -> (Option<RuntimeKind>, &str) {
-    match text.split_once(':') {
-        Some((runtime, name)) => (runtime.parse().ok(), name),
-        None => (Some(RuntimeKind::Lxc), text),
+/// The parts of a reference.
+struct ReferenceParts<'a> {
+    /// `None` if the word before the name is that of no runtime.
+    runtime: Option<RuntimeKind>,
+    name: &'a str,
+    place: Option<&'a str>,
+}
+
+impl<'a> ReferenceParts<'a> {
+    fn of(text: &'a str) -> Self {
+        let (runtime, rest) = match text.split_once(':') {
+            Some((runtime, rest)) => (runtime.parse().ok(), rest),
+            None => (Some(RuntimeKind::Lxc), text),
+        };
+        let (name, place) = match rest.split_once('@') {
+            Some((name, place)) => (name, Some(place)),
+            None => (rest, None),
+        };
+        Self {
+            runtime,
+            name,
+            place,
+        }
     }
 }
 
@@ -112,25 +148,41 @@ mod tests {
             "docker:-x",
             "docker:../x",
             "docker:a:b",
-            "docker:a@b",
+            "docker:a@",
+            "docker:@b",
+            "docker:a@b@c",
+            "docker:a@b/c",
+            "docker:a@-b",
+            "lxc:a@b",
+            "a@b",
             "lxc:docker:a",
             "Docker:a",
             "nspawn:a",
             &"x".repeat(65),
             &format!("lxc:{}", "x".repeat(65)),
             &format!("docker:{}", "x".repeat(129)),
+            &format!("docker:a@{}", "x".repeat(65)),
         ] {
             assert!(bad.parse::<ContainerRef>().is_err(), "{bad:?}");
         }
         let long = format!("docker:{}", "x".repeat(128));
-        for good in ["alpha", "a", "0", "arr-sonarr_2.1", "podman:web", &long] {
+        for good in [
+            "alpha",
+            "a",
+            "0",
+            "arr-sonarr_2.1",
+            "podman:web",
+            "docker:a@b",
+            &long,
+        ] {
             assert_eq!(good.parse::<ContainerRef>().unwrap().as_str(), good);
         }
-        for hidden in ["alpha", "docker:web"] {
+        for hidden in ["alpha", "docker:web", "podman:web@alice"] {
             let hidden: ContainerRef = hidden.parse().unwrap();
             let none = hidden.of_none();
             assert_eq!(none.as_str().parse(), Ok(none.clone()));
             assert_eq!(none.runtime(), hidden.runtime());
+            assert_eq!(none.place(), hidden.place());
             assert_ne!(none, hidden.of_none());
         }
     }
@@ -148,5 +200,9 @@ mod tests {
         assert_eq!((docker.as_str(), docker.name()), ("docker:media", "media"));
         assert_eq!(docker.runtime(), RuntimeKind::Docker);
         assert_ne!(docker, media);
+        assert_eq!((media.place(), docker.place()), (None, None));
+        let inner: ContainerRef = "docker:jellyfin@media".parse().unwrap();
+        assert_eq!((inner.name(), inner.place()), ("jellyfin", Some("media")));
+        assert_eq!(inner.with_runtime(), inner.as_str());
     }
 }

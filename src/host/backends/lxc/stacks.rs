@@ -196,11 +196,12 @@ impl FoundStacks {
 }
 
 impl StackMember {
-    /// Returns the container's stack, and the container as its member; `None` for a container of no stack.
+    /// Returns the container's stack, and the container as its member; `None` for a container of no stack. The stacks
+    /// are those of the host: a container in another place is of none.
     fn of(container: ContainerRef, status: ContainerStatus) -> Option<(StackRef, Self)> {
         let mut engine = status.engine?;
         let compose = engine.compose.as_mut()?;
-        if compose.one_off {
+        if compose.one_off || container.place().is_some() {
             return None;
         }
         let reference = StackRef::of(container.runtime(), &compose.project).ok()?;
