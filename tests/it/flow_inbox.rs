@@ -462,6 +462,47 @@ fn what_is_about_a_container_that_moved_comes_back_to_the_owner() {
 }
 
 #[test]
+fn a_batch_says_which_change_is_pending_again_because_another_changed_its_target() {
+    let Some(mut containers) = Containers::new() else {
+        return;
+    };
+    containers.make("wren");
+    containers.tool("lxc-start", "wren", &[]);
+    containers.until_ready("wren");
+    let home = Directory::new();
+    let builder = server().directory(&home.0);
+    let server = builder.lxcpath(containers.lxcpath()).start();
+    let (agent, client) = agent_of(&server, &home.0);
+    let propose = |tool: &str| {
+        let wren = json!({ "container": "wren" });
+        let data = client.call(tool, wren).send().data();
+        data["change"].as_str().unwrap().to_owned()
+    };
+    wait_until("it is seen to run", IN_TIME, || {
+        let pointer = json!({ "pointer": "/public/packageData/wren/status" });
+        let answer = client.call("state_get", pointer).send().result();
+        answer["structuredContent"]["value"] == "running"
+    });
+    let stop = propose("container_stop");
+    let restart = propose("container_restart");
+    let (shown, _) = tell(&home.0, &["inbox", "show", "--all-of", &agent]);
+    let digest = shown["as_of"].as_str().unwrap();
+    let all = ["inbox", "approve", "--all-of", &agent, "--as-of", digest];
+    let (told, code) = tell(&home.0, &all);
+    assert_eq!(code, Some(4), "{told}");
+    let of = |id: &str| {
+        let all = told.as_array().unwrap();
+        let found = all.iter().find(|one| one["id"] == id).unwrap();
+        found["status"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        (of(&stop), of(&restart)),
+        ("applied".into(), "pending".into()),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_listener_hears_how_a_change_that_it_waits_for_has_ended() {
     let House { home, client, .. } = house();
     let ids = ["echo approved", "echo rejected"]

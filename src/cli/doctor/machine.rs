@@ -148,7 +148,10 @@ fn space(state_dir: &Path) -> Finding {
     let Ok(space) = disk_space(state_dir) else {
         return Finding::skipped("disk", format!("cannot read the free space at {shown}"));
     };
-    let (free, total) = (space.free_bytes, space.total_bytes.max(1));
+    // The service is an ordinary user: what the file system reserves for root is not free for it, nor in df.
+    let free = space.available_bytes;
+    let reserved = space.free_bytes.saturating_sub(free);
+    let total = space.total_bytes.saturating_sub(reserved).max(1);
     let percent = u128::from(free) * 100 / u128::from(total);
     let seen = format!("{} MB free ({percent} %) at {shown}", free / 1_000_000);
     let remedy = "free some space, for example with apt clean and journalctl --vacuum-size=200M";

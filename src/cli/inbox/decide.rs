@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::super::console::output::{conclude, fail};
 use super::super::owner_action::owner_context;
@@ -27,6 +28,9 @@ const NOT_DONE: u8 = 4;
 
 /// How often to poll the vault while waiting, in addition to its notifications.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How long `approve --all-of` waits for the results. What has not ended by then is printed as approved.
+const RESULTS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The error if the named agent has no pending change.
 const NOTHING_WAITS: &str = "this agent has no pending changes";
@@ -119,6 +123,11 @@ async fn approve_change(
     }
     if asked.wait {
         wait(inbox, &mut decided).await?;
+    } else if which.all_of.is_some() {
+        // One of them may change the target of the next, which is then pending again.
+        if let Ok(ended) = timeout(RESULTS_WITHIN, wait(inbox, &mut decided)).await {
+            ended?;
+        }
     }
     Ok(decided)
 }
@@ -246,7 +255,7 @@ async fn wait(inbox: &InboxContext, decided: &mut [Decided]) -> Result<(), Strin
                 break;
             }
             // A lost notification delays this by a second.
-            let _ = tokio::time::timeout(LOOK, inbox_changes.changed()).await;
+            let _ = timeout(LOOK, inbox_changes.changed()).await;
         }
     }
     Ok(())
@@ -259,10 +268,14 @@ fn report(inbox: &InboxContext, decided: &[Decided], json: bool, waited: bool) -
         let lines: Vec<String> = decided.iter().map(|one| words(inbox, one)).collect();
         lines.join("\n")
     }));
-    let done = |one: &Decided| one.change.status == ChangeStatus::Applied;
+    let is_done = |one: &Decided| match one.change.status {
+        ChangeStatus::Applied => true,
+        ChangeStatus::Approved | ChangeStatus::Running | ChangeStatus::Rejected => !waited,
+        _ => false,
+    };
     if decided.iter().any(|one| one.refused.is_some()) {
         ExitCode::from(PAST)
-    } else if waited && !decided.iter().all(done) {
+    } else if !decided.iter().all(is_done) {
         ExitCode::from(NOT_DONE)
     } else {
         exit

@@ -1,4 +1,4 @@
-//! Keep-alive progress for calls that report none, and the order of the reports of those that do.
+//! Keep-alive progress for calls that report none, in seconds, and the order of the reports of those that do.
 
 use serde_json::Value;
 use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval_at};
@@ -6,17 +6,17 @@ use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval_at};
 use super::wire::WireMessage;
 use gatewren_wire::protocol::Notification;
 
-/// A second on the call's own scale, which is unknown. It is nearly zero, so that all of the call's own reports are
-/// larger.
-const SECOND: f64 = 1e-6;
-
 /// Keep-alive progress of a call.
 pub struct ProgressKeepAlive {
     began: Instant,
     /// The progress token; not used any more after the call's own first report.
     token: Option<Value>,
     beats: Option<Interval>,
+    /// The last progress that was sent.
     last: f64,
+    /// The seconds that keep-alives have reported. They are added to the call's own reports, since progress must
+    /// increase.
+    counted: f64,
 }
 
 impl ProgressKeepAlive {
@@ -33,6 +33,7 @@ impl ProgressKeepAlive {
             token,
             beats,
             last: f64::NEG_INFINITY,
+            counted: 0.0,
         }
     }
 
@@ -53,19 +54,20 @@ impl ProgressKeepAlive {
     pub fn beat(&mut self) -> Option<Vec<u8>> {
         let token = self.token.as_ref()?;
         let seconds = self.began.elapsed().as_secs();
-        let progress = f64::from(u32::try_from(seconds).unwrap_or(u32::MAX)) * SECOND;
+        let progress = f64::from(u32::try_from(seconds).unwrap_or(u32::MAX));
         if progress <= self.last {
             return None;
         }
-        self.last = progress;
+        (self.last, self.counted) = (progress, progress);
         let words = format!("still running after {seconds} s");
         Some(Notification::progress(token, progress, None, Some(&words)).write())
     }
 
-    /// Whether to send a report of the call. Progress increases strictly; a report that would not increase is
-    /// dropped. After the call's own first report, no keep-alive is sent.
-    pub fn should_send(&mut self, note: &impl WireMessage) -> bool {
-        let Some(progress) = note.progress() else {
+    /// Whether to send a report of the call, whose progress and total are raised by the seconds that were reported
+    /// before it. Progress increases strictly; a report that would not increase is dropped. After the call's own first
+    /// report, no keep-alive is sent.
+    pub fn should_send(&mut self, note: &mut impl WireMessage) -> bool {
+        let Some(progress) = note.raise_progress(self.counted) else {
             return true;
         };
         self.beats = None;
@@ -91,20 +93,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn beats_increase_and_leave_room_for_the_calls_own_reports() {
+    async fn beats_are_seconds_and_the_calls_own_reports_follow_them() {
         let mut keep_alive = ProgressKeepAlive::new(Some(json!("t")), Duration::from_secs(2));
-        let mut last = 0.0;
-        for _ in 0..100 {
+        for beat in 1..=100 {
             keep_alive.wait_until_due().await;
             let now = progress(&keep_alive.beat().unwrap());
-            assert!(now > last);
-            last = now;
+            assert!((now - f64::from(2 * beat)).abs() < 0.1, "{now}");
         }
         assert!(keep_alive.beat().is_none(), "no second has passed");
-        assert!(!keep_alive.should_send(&report(0.0)));
+        assert!(!keep_alive.should_send(&mut report(0.0)));
         for own in [0.01, 0.02, 1.0] {
-            assert!(keep_alive.should_send(&report(own)), "{own}");
-            assert!(!keep_alive.should_send(&report(own)), "{own} twice");
+            let mut sent = Notification::progress(&json!("t"), own, Some(4.0), None);
+            assert!(keep_alive.should_send(&mut sent), "{own}");
+            assert_eq!(sent.params["progress"], 200.0 + own);
+            assert_eq!(sent.params["total"], 204.0);
+            assert!(!keep_alive.should_send(&mut report(own)), "{own} twice");
         }
     }
 
@@ -113,7 +116,7 @@ mod tests {
         let none = ProgressKeepAlive::new(None, Duration::from_secs(2));
         let off = ProgressKeepAlive::new(Some(json!("t")), Duration::ZERO);
         let mut own = ProgressKeepAlive::new(Some(json!("t")), Duration::from_secs(2));
-        assert!(own.should_send(&report(1.0)));
+        assert!(own.should_send(&mut report(1.0)));
         for mut keep_alive in [none, off, own] {
             let hour = Duration::from_hours(1);
             assert!(

@@ -62,8 +62,8 @@ impl ReplyRelay {
                 biased;
                 () = self.held.cancelled() => return,
                 end = &mut answering.end => break end,
-                Some(note) = async { answering.notes.as_mut()?.recv().await } => {
-                    if self.should_send(&note)
+                Some(mut note) = async { answering.notes.as_mut()?.recv().await } => {
+                    if self.should_send(&mut note)
                         && self.lines.send(line(note.write())).await.is_err()
                     {
                         return;
@@ -77,8 +77,8 @@ impl ReplyRelay {
             }
         };
         let Some(end) = end else { return };
-        while let Some(note) = answering.notes.as_mut().and_then(|n| n.try_recv().ok()) {
-            if self.should_send(&note) {
+        while let Some(mut note) = answering.notes.as_mut().and_then(|n| n.try_recv().ok()) {
+            if self.should_send(&mut note) {
                 let _ = self.lines.send(line(note.write())).await;
             }
         }
@@ -90,7 +90,7 @@ impl ReplyRelay {
         let _ = self.lines.send(line(end.body.into_one())).await;
     }
 
-    fn should_send(&mut self, note: &impl WireMessage) -> bool {
+    fn should_send(&mut self, note: &mut impl WireMessage) -> bool {
         self.keep_alive.should_send(note) && !self.is_leaving()
     }
 

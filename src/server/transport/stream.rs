@@ -252,16 +252,16 @@ pub async fn pump<N: WireMessage>(
     if *disconnects {
         out.disconnect();
     }
-    if let Some(note) = first.take()
-        && keep_alive.should_send(&note)
+    if let Some(mut note) = first.take()
+        && keep_alive.should_send(&mut note)
     {
         out.say(note.write()).await?;
     }
     let end = loop {
         tokio::select! {
             biased;
-            Some(note) = next(&mut answering.notes) => {
-                if keep_alive.should_send(&note) {
+            Some(mut note) = next(&mut answering.notes) => {
+                if keep_alive.should_send(&mut note) {
                     out.say(note.write()).await?;
                 }
             }
@@ -275,8 +275,8 @@ pub async fn pump<N: WireMessage>(
             }
         }
     };
-    while let Some(note) = last_note(&mut answering.notes) {
-        if keep_alive.should_send(&note) {
+    while let Some(mut note) = last_note(&mut answering.notes) {
+        if keep_alive.should_send(&mut note) {
             out.say(note.write()).await?;
         }
     }

@@ -12,8 +12,8 @@ pub trait WireMessage: Send + 'static {
     /// Its bytes.
     fn write(&self) -> Vec<u8>;
 
-    /// The progress that it reports, if any.
-    fn progress(&self) -> Option<f64>;
+    /// Adds to the progress that it reports and to its total, and returns the sum; `None` if it reports none.
+    fn raise_progress(&mut self, by: f64) -> Option<f64>;
 }
 
 impl WireMessage for Notification {
@@ -21,9 +21,18 @@ impl WireMessage for Notification {
         Self::write(self)
     }
 
-    fn progress(&self) -> Option<f64> {
-        let reports = self.method == "notifications/progress";
-        reports.then(|| self.params.get("progress")?.as_f64())?
+    fn raise_progress(&mut self, by: f64) -> Option<f64> {
+        if self.method != "notifications/progress" {
+            return None;
+        }
+        let progress = self.params.get("progress")?.as_f64()? + by;
+        if by > 0.0 {
+            self.params.insert("progress".to_owned(), progress.into());
+            if let Some(total) = self.params.get("total").and_then(Value::as_f64) {
+                self.params.insert("total".to_owned(), (total + by).into());
+            }
+        }
+        Some(progress)
     }
 }
 
@@ -44,9 +53,9 @@ impl WireMessage for ClientMessage {
         }
     }
 
-    fn progress(&self) -> Option<f64> {
+    fn raise_progress(&mut self, by: f64) -> Option<f64> {
         match self {
-            Self::Note(note) => note.progress(),
+            Self::Note(note) => note.raise_progress(by),
             Self::Ask(_) => None,
         }
     }

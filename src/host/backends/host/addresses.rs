@@ -50,7 +50,8 @@ impl InterfaceAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AddressReach {
-    /// From its own networks and those behind the same router (RFC 1918, RFC 4193).
+    /// From its own networks and those behind the same router (RFC 1918, RFC 4193). So can an address that is meant for
+    /// documents (RFC 5737, RFC 3849): no other network has a route to it.
     Private,
     /// From a provider's network, or an overlay such as Tailscale (RFC 6598).
     Shared,
@@ -76,11 +77,16 @@ impl From<InterfaceAddress> for ReachableAddress {
 
 fn reach(address: IpAddr) -> AddressReach {
     match address {
-        IpAddr::V4(v4) if v4.is_private() => AddressReach::Private,
+        IpAddr::V4(v4) if v4.is_private() || v4.is_documentation() => AddressReach::Private,
         IpAddr::V4(v4) if v4.to_bits() >> 22 == SHARED => AddressReach::Shared,
-        IpAddr::V6(v6) if v6.is_unique_local() => AddressReach::Private,
+        IpAddr::V6(v6) if v6.is_unique_local() || is_documentation(v6) => AddressReach::Private,
         _ => AddressReach::Public,
     }
+}
+
+/// Whether it is in 2001:db8::/32 (RFC 3849).
+fn is_documentation(address: Ipv6Addr) -> bool {
+    matches!(address.segments(), [0x2001, 0xdb8, ..])
 }
 
 /// Returns the addresses at which other machines reach the host permanently.

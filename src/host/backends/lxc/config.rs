@@ -89,7 +89,7 @@ impl ContainerConfig {
             };
             let (key, value) = (key.trim(), value.trim());
             match key.strip_prefix("lxc.") {
-                Some(key) => config.take_lxc(key, value, &mut networks),
+                Some(key) => config.take_lxc(key, unquoted(value), &mut networks),
                 None => config.take_proxmox(key, value, &mut networks),
             }
         }
@@ -202,6 +202,12 @@ fn bind_mount(value: &str) -> Option<ContainerMount> {
     })
 }
 
+/// Returns a value of LXC's format without a pair of quotation marks around it, which LXC removes too.
+fn unquoted(value: &str) -> &str {
+    let within = |mark| value.strip_prefix(mark)?.strip_suffix(mark);
+    within('"').or_else(|| within('\'')).unwrap_or(value)
+}
+
 fn set(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
@@ -269,7 +275,7 @@ mod tests {
     #[test]
     fn a_definition_of_lxc() {
         let text = "lxc.include = /usr/share/lxc/config/debian.common.conf\nlxc.arch = amd64\n\
-                    lxc.uts.name = web\nlxc.rootfs.path = dir:/var/lib/lxc/web/rootfs\n\
+                    lxc.uts.name = \"web\"\nlxc.rootfs.path = dir:/var/lib/lxc/web/rootfs\n\
                     lxc.net.0.type = veth\nlxc.net.0.link = lxcbr0\nlxc.net.0.name = eth0\n\
                     lxc.net.0.hwaddr = 00:16:3e:00:00:01\nlxc.net.0.ipv4.address = 10.0.3.5/24\n\
                     lxc.environment = TOKEN=secret\nlxc.cgroup2.memory.max = 512M\n\
