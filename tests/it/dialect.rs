@@ -262,3 +262,30 @@ fn a_client_of_startos_hears_on_its_stream_of_what_it_subscribed_to() {
         "/mcp"
     );
 }
+
+#[test]
+fn a_command_that_fails_is_a_call_that_fails_and_its_text_is_theirs() {
+    let server = house(None);
+    let visitor = Visitor::sign_in(&server);
+    let run = |command: &str, timeout: u64| {
+        let arguments = json!({ "command": command, "timeout": timeout });
+        let call = json!({ "name": "system.shell", "arguments": arguments });
+        let result = visitor.ask("tools/call", &call).result();
+        let text = result["content"][0]["text"].as_str().unwrap();
+        (result["isError"] == true, text.to_owned())
+    };
+    let line = "echo out; echo err >&2; exit";
+    let expected = |code: u8| format!("out\n\n[stderr]\nerr\n\n[exit code: {code}]");
+    assert_eq!(run(&format!("{line} 0"), 30), (false, expected(0)));
+    assert_eq!(run(&format!("{line} 7"), 30), (true, expected(7)));
+    let killed = "(no output)\n[exit code: -1]".to_owned();
+    assert_eq!(run("kill -9 $$", 30), (true, killed));
+    let late = "begun\n\nCommand timed out after 1 seconds".to_owned();
+    assert_eq!(run("echo begun; sleep 100", 1), (true, late));
+    // Under our own name it is as ever.
+    let call = json!({ "name": "system_shell", "arguments": { "command": "exit 7" } });
+    let result = visitor.ask("tools/call", &call).result();
+    assert_eq!(result["isError"], false);
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("exit code 7 after"), "{text}");
+}

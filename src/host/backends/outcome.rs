@@ -16,6 +16,8 @@ const INLINE: Capture = Capture {
 /// How a command ended and what it printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ShellOutcome {
+    /// Whether the command ended by itself with exit code 0.
+    pub succeeded: bool,
     /// The exit code, if the command ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -66,6 +68,7 @@ impl ShellOutcome {
         share(&mut stdout, &mut stderr);
         let longer = longer(whole, [&stdout, &stderr]);
         Ok(Self {
+            succeeded: end.exit_code() == Some(0),
             exit_code: end.exit_code(),
             signal: end.signal(),
             timed_out: end.kill_reason() == Some(KillReason::Timeout),
@@ -164,6 +167,9 @@ mod tests {
             (&true.into(), &"timeout".into())
         );
         assert_eq!(killed["stdout"], "out");
+        let well = json(OperationEnd::Exited { code: 0 });
+        let of = |ended: &serde_json::Value| ended["succeeded"] == true;
+        assert!(of(&well) && !of(&exited) && !of(&killed));
     }
 
     #[test]

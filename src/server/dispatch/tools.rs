@@ -57,7 +57,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
         let result = Answer::from(refused).into_result();
         return Ok(CallReply::ready(Ok(CallOutcome::Called(result))));
     }
-    let mut cx = surroundings(&call, reference::next(), inputs);
+    let mut cx = surroundings(&call, reference::next(), inputs).with_dialect(alias.is_some());
     if tool.needs_offers() {
         let (fixture, who) = (engine.clone(), call.context.who.clone());
         cx = cx.with_offers(move || offers(&fixture, &who));

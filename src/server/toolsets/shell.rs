@@ -148,20 +148,17 @@ pub fn program(
 
 /// The text is neutralised, because terminal control sequences would take effect in the terminal that shows it.
 fn answer(kept: &StoredOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answer> {
-    let mut text = String::new();
-    let _ = writeln!(text, "{}", summary(&outcome));
-    for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
-        if !output.is_empty() {
-            let _ = writeln!(text, "--- {name}\n{}", neutralise(output));
-        }
-    }
-    if let Some(note) = outcome.note {
-        let _ = writeln!(text, "--- note\n{note}");
-    }
+    let text = if cx.is_in_dialect() {
+        text_in_dialect(&outcome)
+    } else {
+        text(&outcome)
+    };
     let data = serde_json::to_value(&outcome).map_err(|cause| {
         ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
     })?;
     let mut answer = Answer::text(text).with_data(&data);
+    // In this dialect a command that fails is a call that fails.
+    answer.failed = cx.is_in_dialect() && !outcome.succeeded;
     for (name, output) in std::mem::take(&mut outcome.longer) {
         let words = link_words(name, &output);
         if let Some(id) = kept.keep(&cx.caller().agent, output) {
@@ -187,6 +184,39 @@ fn link_words(name: &str, output: &CapturedOutput) -> String {
         format!("all {bytes} bytes")
     };
     format!("{part} of {name}, kept for {minutes} minutes, only for this agent")
+}
+
+/// Describes the result for models.
+fn text(outcome: &ShellOutcome) -> String {
+    let mut text = format!("{}\n", summary(outcome));
+    for (name, output) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
+        if !output.is_empty() {
+            let _ = writeln!(text, "--- {name}\n{}", neutralise(output));
+        }
+    }
+    if let Some(note) = outcome.note {
+        let _ = writeln!(text, "--- note\n{note}");
+    }
+    text
+}
+
+/// Describes the result as `StartOS` does: the output, then the exit code, -1 for a command that a signal ended. What
+/// was printed before a timeout is not left out.
+fn text_in_dialect(outcome: &ShellOutcome) -> String {
+    let mut text = neutralise(&outcome.stdout).into_owned();
+    if !outcome.stderr.is_empty() {
+        let _ = write!(text, "\n[stderr]\n{}", neutralise(&outcome.stderr));
+    }
+    if text.is_empty() {
+        text.push_str("(no output)");
+    }
+    if outcome.timed_out {
+        let seconds = Duration::from_millis(outcome.duration_ms).as_secs();
+        let _ = write!(text, "\nCommand timed out after {seconds} seconds");
+    } else {
+        let _ = write!(text, "\n[exit code: {}]", outcome.exit_code.unwrap_or(-1));
+    }
+    text
 }
 
 /// Describes how the command ended, in a line.

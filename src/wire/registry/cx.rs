@@ -85,6 +85,8 @@ struct Inner {
     looks: Option<Box<Looks>>,
     /// Whether the call was judged as one on the host.
     is_on_host: bool,
+    /// Whether the tool was called by its name in the `StartOS` dialect.
+    is_in_dialect: bool,
     long: Option<Arc<LongCall>>,
 }
 
@@ -133,6 +135,7 @@ impl Cx {
                 offers: None,
                 looks: None,
                 is_on_host: false,
+                is_in_dialect: false,
                 long: None,
             }),
         }
@@ -193,6 +196,17 @@ impl Cx {
     /// host's root.
     pub fn is_on_host(&self) -> bool {
         self.inner.is_on_host
+    }
+
+    /// Sets whether the tool was called by its name in the `StartOS` dialect.
+    #[must_use]
+    pub fn with_dialect(self, is_in_dialect: bool) -> Self {
+        self.change(|inner| inner.is_in_dialect = is_in_dialect)
+    }
+
+    /// Whether the tool was called by its name in the `StartOS` dialect, whose results differ for commands.
+    pub fn is_in_dialect(&self) -> bool {
+        self.inner.is_in_dialect
     }
 
     /// Sets the function that calls read-only tools for this call.
