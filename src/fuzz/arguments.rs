@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::input::{parts, text};
+use gatewren_base::config::Settings;
 use gatewren_host::backends::{HelperCapabilities, Lxc, Shell};
 use gatewren_host::helper_client::HelperClient;
-use gatewren_server::toolsets;
+use gatewren_server::toolsets::{self, AccessSources};
 use gatewren_wire::registry::Tool;
 
 /// Tools that need no state to be listed; none of them is run.
@@ -18,7 +19,12 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let (_, stop) = watch::channel(false);
     let lxc = toolsets::containers(Arc::new(Lxc::new(nobody())));
     let shell = toolsets::shell(Arc::new(Shell::new(nobody(), stop)));
-    let mut tools = toolsets::access(Arc::new(HelperCapabilities::unknown())).into_tools();
+    let sources = AccessSources {
+        bounds: HelperCapabilities::unknown(),
+        settings: Settings::default().into(),
+        open_changes: Box::new(|_| None),
+    };
+    let mut tools = toolsets::access(Arc::new(sources)).into_tools();
     tools.extend(lxc.into_tools());
     tools.extend(shell.into_tools());
     tools

@@ -177,7 +177,7 @@ fn what_needs_approval_is_not_done() {
 }
 
 #[test]
-fn whoami_says_the_policy() {
+fn whoami_says_the_policy_the_limits_and_what_waits() {
     for policy in ["observe", "operate", "admin"] {
         let answer = shared(policy).client().call("whoami", json!({})).send();
         let data = answer.data();
@@ -185,7 +185,30 @@ fn whoami_says_the_policy() {
             (&data["policy"], &data["name"]),
             (&json!(policy), &json!("try"))
         );
+        assert_eq!(data["calls_per_minute"], 600_000);
+        assert_eq!(data["concurrent_calls"], 16);
     }
+    let server = server()
+        .policy("operate")
+        .settings("[inbox]\nper_agent = 3\n")
+        .start();
+    let client = server.client();
+    let waiting = || {
+        let data = client.call("whoami", json!({})).send().data();
+        (
+            data["open_proposals"].clone(),
+            data["max_proposals"].clone(),
+        )
+    };
+    assert_eq!(waiting(), (json!(0), json!(3)));
+    let proposed = client
+        .call("system_shell", json!({ "command": "true" }))
+        .send()
+        .data();
+    assert_eq!(waiting(), (json!(1), json!(3)));
+    let withdrawn = json!({ "change": proposed["change"] });
+    client.call("change_withdraw", withdrawn).send().data();
+    assert_eq!(waiting(), (json!(0), json!(3)));
 }
 
 #[test]

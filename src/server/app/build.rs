@@ -86,6 +86,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         sessions: sessions.clone(),
         observer: observer.handle(),
         bounds: bounds.clone(),
+        live: live.clone(),
     };
     let catalog = catalog(sources, backends, settings.tools.dialect).map_err(failed)?;
     guard.set_edge(EdgeCheck::of(&settings.edge_jwt).map_err(failed)?);

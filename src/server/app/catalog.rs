@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::open_changes::OpenChangeCounts;
 use crate::dispatch::change_tools;
 use crate::dispatch::{ChangeResources, OpenSessionTable, session_tools};
 use crate::notify::NotificationSender;
-use crate::toolsets::{self, OutputResources, StateResources};
+use crate::toolsets::{self, AccessSources, OutputResources, StateResources};
+use gatewren_base::config::LiveSettings;
 use gatewren_host::backends::{
     Backups, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs, Journal, Lxc,
     Network, Power, Processes, Shell, Ssh, Storage, Systemd, SystemdUnits, Updates,
@@ -69,6 +71,8 @@ pub struct CatalogSources<'a> {
     pub observer: ObserverHandle,
     /// The helper's capabilities.
     pub bounds: HelperCapabilities,
+    /// The settings.
+    pub live: LiveSettings,
 }
 
 /// Which rows of the tables become tools.
@@ -143,7 +147,7 @@ pub fn catalog_of(
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
     catalog.dialect = dialect;
     let views = StateViews::new(sources.state.clone());
-    catalog.add(toolsets::access(Arc::new(sources.bounds.clone())))?;
+    catalog.add(toolsets::access(Arc::new(access_sources(&sources))))?;
     add_channels(&mut catalog, backends.notification_sender.clone(), rows)?;
     let outputs = backends.shell.outputs().clone();
     add_host(&mut catalog, backends, rows)?;
@@ -170,6 +174,16 @@ pub fn catalog_of(
         Box::pin(observer.begin(audit_id).wait_for_revision())
     }));
     Ok(catalog)
+}
+
+/// What `whoami` reads.
+fn access_sources(sources: &CatalogSources<'_>) -> AccessSources {
+    let counts = OpenChangeCounts::new(sources.vault.clone());
+    AccessSources {
+        bounds: sources.bounds.clone(),
+        settings: sources.live.clone(),
+        open_changes: Box::new(move |agent| counts.of(agent)),
+    }
 }
 
 /// Adds the tools that use the host.

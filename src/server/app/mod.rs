@@ -18,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod names;
 mod notifier;
+mod open_changes;
 mod pair;
 mod reload;
 mod running_server;

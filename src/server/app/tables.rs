@@ -52,6 +52,7 @@ fn build_catalog(scratch: &Path) -> Result<Catalog, BuildError> {
         sessions: Arc::new(sessions.map_err(BuildError::new)?),
         observer: observer.handle(),
         bounds: HelperCapabilities::unknown(),
+        live: Settings::default().into(),
     };
     catalog_of(sources, backends, ToolSelection::All, Dialect::default()).map_err(BuildError::new)
 }

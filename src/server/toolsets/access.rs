@@ -5,12 +5,23 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use gatewren_base::config::LiveSettings;
 use gatewren_host::backends::HelperCapabilities;
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, Toolset};
 
+/// What `whoami` reads.
+pub struct AccessSources {
+    /// The helper's capabilities.
+    pub bounds: HelperCapabilities,
+    /// The settings, which have the limits.
+    pub settings: LiveSettings,
+    /// Returns how many changes of an agent, by its id, have not ended; `None` if that cannot be read.
+    pub open_changes: Box<dyn Fn(&str) -> Option<usize> + Send + Sync>,
+}
+
 /// The toolset.
-pub fn tools(bounds: Arc<HelperCapabilities>) -> Toolset<HelperCapabilities> {
-    Toolset::new(bounds)
+pub fn tools(sources: Arc<AccessSources>) -> Toolset<AccessSources> {
+    Toolset::new(sources)
         .with_name("access")
         .tool("whoami", Risk::Read, whoami)
         .about(Scope::Within)
@@ -18,8 +29,9 @@ pub fn tools(bounds: Arc<HelperCapabilities>) -> Toolset<HelperCapabilities> {
         .startos("auth.get-pubkey", &[])
 }
 
-/// Show which agent you are on this server, your policy, which part of the server you may see, and what is disabled for
-/// all agents. Call it when a tool is missing or rejected. `state_get` describes what you may see.
+/// Show which agent you are on this server, your policy, which part of the server you may see, your limits, how many
+/// of your proposals wait, and what is disabled for all agents. Call it when a tool is missing or rejected. `state_get`
+/// describes what you may see.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WhoAmI {}
@@ -34,19 +46,38 @@ struct Identity {
     policy: &'static str,
     /// The space that it is limited to; `*` is the whole server.
     space: Arc<str>,
+    /// Calls per minute.
+    calls_per_minute: u32,
+    /// Calls at once; read-only calls have as many places of their own.
+    concurrent_calls: u32,
+    /// Your proposals that have not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_proposals: Option<usize>,
+    /// How many of them there may be.
+    max_proposals: u32,
     /// Keys of /etc/gatewren/helper.toml that the owner has disabled for all agents, regardless of policy. The tools
     /// that need them are missing, and only the owner can change that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     off_on_this_box: Vec<String>,
 }
 
-async fn whoami(bounds: Arc<HelperCapabilities>, WhoAmI {}: WhoAmI, cx: Cx) -> Result<Identity> {
+async fn whoami(sources: Arc<AccessSources>, WhoAmI {}: WhoAmI, cx: Cx) -> Result<Identity> {
     let caller = cx.caller();
+    let settings = sources.settings.now();
     Ok(Identity {
         agent: caller.agent.clone(),
         name: caller.name.clone(),
         policy: caller.policy,
         space: caller.space.clone(),
-        off_on_this_box: bounds.off().iter().map(ToString::to_string).collect(),
+        calls_per_minute: settings.limits.agent_rate,
+        concurrent_calls: settings.limits.agent_calls,
+        open_proposals: (sources.open_changes)(&caller.agent),
+        max_proposals: settings.inbox.per_agent,
+        off_on_this_box: sources
+            .bounds
+            .off()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
     })
 }

@@ -27,7 +27,7 @@ mod text_cache;
 mod units;
 mod updates;
 
-pub use access::tools as access;
+pub use access::{AccessSources, tools as access};
 pub use backups::tools as backups;
 pub use completions::complete;
 pub use containers::copies::tools as container_copies;
