@@ -1,6 +1,6 @@
 //! `changes_since`, `state_blame` and tools that wait for the state agree with the log.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -211,6 +211,38 @@ fn a_program_that_writes_the_state_does_not_pass_for_an_agent_or_the_owner() {
         let since = json!({ "revision": put["revision"], "pointer": place });
         let changed = call(&server, "changes_since", since);
         assert_eq!(changed["revisions"][0]["actor"], expected, "{changed}");
+    }
+}
+
+#[test]
+fn what_a_program_falsifies_about_the_server_is_corrected_at_once() {
+    let server = server().policy("observe").start();
+    let read = |place: &str| {
+        let request = server
+            .client()
+            .call("state_get", json!({ "pointer": place }));
+        request.send().result()["structuredContent"].clone()
+    };
+    let kernel = "/public/serverInfo/kernel";
+    wait_until("it has looked", LONG, || read(kernel)["value"].is_string());
+    let before = read(kernel)["value"].clone();
+    let ghost = json!({ "status": "running" });
+    for patch in [
+        json!([{ "op": "add", "path": "/public/packageData/ghost", "value": ghost }]),
+        json!([{ "op": "replace", "path": kernel, "value": "none" }]),
+        json!([{ "op": "remove", "path": "/public/serverInfo" }]),
+        json!([{ "op": "replace", "path": "", "value": {} }]),
+    ] {
+        let written = server.patch_from_outside(&patch);
+        // Its own inspections are half a minute apart.
+        wait_until("it is corrected", Duration::from_secs(10), || {
+            let now = read(kernel);
+            let containers = read("/public/packageData");
+            now["revision"].as_u64() > Some(written)
+                && now["value"] == before
+                && containers["value"].is_object()
+                && containers["value"]["ghost"].is_null()
+        });
     }
 }
 

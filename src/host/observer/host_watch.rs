@@ -122,6 +122,7 @@ mod tests {
     use gatewren_store::state::{Pointer, State};
 
     use super::super::handle::ObserverHandleBuilder;
+    use super::super::kept_parts::KeptParts;
     use super::super::watched::RunningObserver;
     use super::*;
 
@@ -157,7 +158,7 @@ mod tests {
         let host = Host::recorded(scratch.path());
         let watch = HostWatch::new(
             host,
-            WatcherOutput::new(state.clone(), nudges.causes()),
+            WatcherOutput::new(state.clone(), nudges.causes(), KeptParts::default()),
             nudges.requests(),
         );
         let handle = nudges.handle(state.clone());

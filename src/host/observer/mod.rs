@@ -17,7 +17,7 @@
 //! # The parts of a watcher
 //!
 //! - A [`writer::WatcherOutput`] for output. `write(&["public", "units"], value)` sets the value; an unchanged value makes
-//!   no revision. Each pointer has one watcher that writes at or below it. `available("units", why_not)` records in
+//!   no revision, and what another program changes there is corrected within a second (`kept_parts`). Each pointer has one watcher that writes at or below it. `available("units", why_not)` records in
 //!   `/public/observer/units` whether this watcher can see anything at all. `note("units", result)` logs a failure
 //!   once, until it changes.
 //! - Its [`handle::LookRequests`]. A caller that changed something requests a look from all watchers (`sync_db` in the
@@ -50,6 +50,7 @@ mod containers;
 mod handle;
 mod host_facts;
 mod host_watch;
+mod kept_parts;
 mod level;
 mod notices;
 mod pace;

@@ -189,6 +189,7 @@ mod tests {
     use gatewren_store::state::State;
 
     use super::super::handle::ObserverHandleBuilder;
+    use super::super::kept_parts::KeptParts;
     use super::*;
 
     /// With a real systemd: `tests/lab/box`.
@@ -201,7 +202,7 @@ mod tests {
         let mut nudges = ObserverHandleBuilder::default();
         let watch = UnitWatch::new(
             units,
-            WatcherOutput::new(state.clone(), nudges.causes()),
+            WatcherOutput::new(state.clone(), nudges.causes(), KeptParts::default()),
             nudges.requests(),
         );
         let handle = nudges.handle(state.clone());

@@ -10,6 +10,7 @@ use gatewren_store::state::State;
 use super::container_watch::ContainerWatch;
 use super::handle::{ObserverHandle, ObserverHandleBuilder};
 use super::host_watch::HostWatch;
+use super::kept_parts::KeptParts;
 use super::notices::NotificationWatch;
 use super::unit_watch::UnitWatch;
 use super::units::ObservedUnits;
@@ -22,6 +23,8 @@ pub struct Observer {
     host: HostWatch,
     units: UnitWatch,
     notices: NotificationWatch,
+    kept: KeptParts,
+    state: State,
     handle: ObserverHandle,
 }
 
@@ -30,12 +33,15 @@ impl Observer {
     pub fn new(state: State, lxc: &Lxc, host: Host, units: ObservedUnits) -> Self {
         let mut nudges = ObserverHandleBuilder::default();
         let causes = nudges.causes();
-        let writer = || WatcherOutput::new(state.clone(), causes.clone());
+        let kept = KeptParts::default();
+        let writer = || WatcherOutput::new(state.clone(), causes.clone(), kept.clone());
         Self {
             containers: ContainerWatch::new(lxc, writer(), nudges.requests()),
             host: HostWatch::new(host, writer(), nudges.requests()),
             units: UnitWatch::new(units, writer(), nudges.requests()),
             notices: NotificationWatch::new(state.clone()),
+            state: state.clone(),
+            kept,
             handle: nudges.handle(state),
         }
     }
@@ -52,6 +58,7 @@ impl Observer {
         watchers.spawn(self.host.run());
         watchers.spawn(self.units.run());
         watchers.spawn(self.notices.run());
+        watchers.spawn(self.kept.keep(self.state));
         stop.await;
         watchers.shutdown().await;
     }

@@ -4,23 +4,26 @@ use serde_json::{Value, json};
 use tracing::{info, warn};
 
 use super::causes::Causes;
+use super::kept_parts::{KeptPart, KeptParts};
 use gatewren_base::sys::FailureLog;
-use gatewren_store::state::{Author, Pointer, State, StateError};
+use gatewren_store::state::{Author, Pointer, State};
 
 /// Writes for one watcher.
 #[derive(Debug)]
 pub struct WatcherOutput {
     state: State,
     causes: Causes,
+    kept: KeptParts,
     failures: FailureLog,
 }
 
 impl WatcherOutput {
-    /// Creates a writer into `state`, which attributes changes to a call of `causes`.
-    pub fn new(state: State, causes: Causes) -> Self {
+    /// Creates a writer into `state`, which attributes changes to a call of `causes` and keeps the values in `kept`.
+    pub fn new(state: State, causes: Causes, kept: KeptParts) -> Self {
         Self {
             state,
             causes,
+            kept,
             failures: FailureLog::default(),
         }
     }
@@ -32,7 +35,8 @@ impl WatcherOutput {
             .fold(Pointer::root(), |above, key| above.child(*key));
         let cause = self.causes.only();
         let author = cause.into_iter().fold(Author::observer(), Author::because);
-        let written: Result<u64, StateError> = self.state.put(&author, &at, Some(value)).await;
+        let part = KeptPart { at, value };
+        let written = self.kept.write(&self.state, &author, part).await;
         self.note("the state", written);
     }
 
