@@ -7,10 +7,9 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::input::{parts, text};
-use gatewren_base::config::Settings;
 use gatewren_host::backends::{HelperCapabilities, Lxc, Shell};
 use gatewren_host::helper_client::HelperClient;
-use gatewren_server::toolsets::{self, AccessSources};
+use gatewren_server::toolsets::{self, AccessSources, AgentLimits};
 use gatewren_wire::registry::Tool;
 
 /// Tools that need no state to be listed; none of them is run.
@@ -21,7 +20,11 @@ static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let shell = toolsets::shell(Arc::new(Shell::new(nobody(), stop)));
     let sources = AccessSources {
         bounds: HelperCapabilities::unknown(),
-        settings: Settings::default().into(),
+        limits: Box::new(|| AgentLimits {
+            calls_per_minute: 1,
+            concurrent_calls: 1,
+            open_changes: 1,
+        }),
         open_changes: Box::new(|_| None),
     };
     let mut tools = toolsets::access(Arc::new(sources)).into_tools();

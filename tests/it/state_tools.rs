@@ -64,6 +64,85 @@ fn changes_since_says_who_changed_what_is_in_scope_and_why() {
 }
 
 #[test]
+fn what_changed_since_a_time_is_told_in_words() {
+    let server = server().policy("observe").start();
+    let begun = call(&server, "state_get", json!({}))["revision"].as_u64();
+    put(&server, "/public/notes", &json!({}), "c0");
+    for (status, cause) in [("one", "c1"), ("two", "c2"), ("three", "c3")] {
+        put(&server, "/public/notes/light", &json!(status), cause);
+    }
+    let asked = json!({ "since": "1h", "pointer": "/public/notes" });
+    let told = call(&server, "changes_since", asked);
+    assert_eq!(told["complete"], true, "{told}");
+    assert!(told["revision"].as_u64() > begun, "{told}");
+    let lines = told["summary"].as_array().unwrap();
+    let line = lines[1].as_str().unwrap();
+    assert!(
+        line.starts_with("notes/light: one -> two -> three; 2"),
+        "{told}"
+    );
+    assert!(line.ends_with("by local:tester, call c3"), "{told}");
+    assert_eq!((lines.len(), &told["left_out"]), (2, &json!(0)));
+    // All of an hour has the server's first look too.
+    let all = call(&server, "changes_since", json!({ "since": "1h" }));
+    assert!(
+        all["summary"].to_string().contains("host, kernel: "),
+        "{all}"
+    );
+    assert!(all["summary"].to_string().len() < 8 << 10);
+    let later = call(&server, "changes_since", json!({ "since": "2999-01-01" }));
+    assert_eq!(later["summary"], json!([]), "{later}");
+    for wrong in [json!({}), json!({ "since": "1h", "revision": 1 })] {
+        let refused = server
+            .client()
+            .call("changes_since", wrong)
+            .send()
+            .failure();
+        assert!(
+            refused.contains("either `revision` or `since`"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn no_answer_about_the_state_is_longer_than_40_kb() {
+    let server = server().policy("observe").start();
+    let begun = call(&server, "state_get", json!({}))["revision"].clone();
+    put(&server, "/public/notes", &json!({}), "c0");
+    let long = "x".repeat(90_000);
+    put(&server, "/public/notes/long", &json!(long), "c1");
+    let short = json!({ "a": "x".repeat(20_000), "b": "x".repeat(30_000) });
+    put(&server, "/public/notes/more", &short, "c2");
+    let whole = call(&server, "state_get", json!({ "pointer": "/public/notes" }));
+    assert!(
+        whole["value"].is_null() && whole["bytes"].as_u64() > Some(140_000),
+        "{whole}"
+    );
+    let sizes = json!([
+        { "pointer": "/public/notes/long", "bytes": 90_002 },
+        { "pointer": "/public/notes/more", "bytes": 50_015 },
+    ]);
+    assert_eq!(whole["parts"], sizes);
+    let one = call(
+        &server,
+        "state_get",
+        json!({ "pointer": "/public/notes/more/b" }),
+    );
+    assert_eq!(one["value"].as_str().unwrap().len(), 30_000);
+    let asked = json!({ "revision": begun, "pointer": "/public/notes" });
+    let since = call(&server, "changes_since", asked);
+    let revisions = since["revisions"].as_array().unwrap();
+    assert!(revisions[0]["patch"].is_array(), "{since}");
+    assert!(revisions[1]["patch"].is_null(), "{since}");
+    assert!(
+        revisions[1]["patch_bytes"].as_u64() > Some(90_000),
+        "{since}"
+    );
+    assert!(since.to_string().len() < 40 << 10);
+}
+
+#[test]
 fn changes_since_goes_on_from_its_own_answer_until_there_is_no_more() {
     let server = server().start();
     let before = put(&server, "/public/t", &json!(0), "begin");

@@ -61,7 +61,6 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let address = plan.address;
     let (settings, live) = (in_force.now(), in_force.live());
     let lock = directory::take(&settings.state_dir, address)?;
-    let directory = settings.state_dir.clone();
     let stop = watch::Sender::new(false);
     // First, so that the helper runs before it gets requests.
     let (child, helper) = start_helper(plan.helper, &settings)?;
@@ -71,7 +70,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let systemd = Systemd::new(SystemBus::new());
     let observing = helper.on_behalf_of(Requester::Observer);
     let observer = observer(&state, &systemd, &observing, &live);
-    let audit = directory.join("vault.db");
+    let audit = settings.state_dir.join("vault.db");
     spawn_job_end_recorder(&helper, &vault, &state, audit.clone(), &stop);
     let jobs = Jobs::new(observing, stop.subscribe());
     let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), audit);

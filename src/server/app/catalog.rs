@@ -6,7 +6,7 @@ use super::open_changes::OpenChangeCounts;
 use crate::dispatch::change_tools;
 use crate::dispatch::{ChangeResources, OpenSessionTable, session_tools};
 use crate::notify::NotificationSender;
-use crate::toolsets::{self, AccessSources, OutputResources, StateResources};
+use crate::toolsets::{self, AccessSources, AgentLimits, OutputResources, StateResources};
 use gatewren_base::config::LiveSettings;
 use gatewren_host::backends::{
     Backups, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs, Journal, Lxc,
@@ -179,9 +179,16 @@ pub fn catalog_of(
 /// What `whoami` reads.
 fn access_sources(sources: &CatalogSources<'_>) -> AccessSources {
     let counts = OpenChangeCounts::new(sources.vault.clone());
+    let live = sources.live.clone();
     AccessSources {
         bounds: sources.bounds.clone(),
-        settings: sources.live.clone(),
+        limits: Box::new(move || {
+            live.read(|settings| AgentLimits {
+                calls_per_minute: settings.limits.agent_rate,
+                concurrent_calls: settings.limits.agent_calls,
+                open_changes: settings.inbox.per_agent,
+            })
+        }),
         open_changes: Box::new(move |agent| counts.of(agent)),
     }
 }

@@ -5,18 +5,31 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use gatewren_base::config::LiveSettings;
 use gatewren_host::backends::HelperCapabilities;
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, Toolset};
+
+/// Returns how many changes of an agent, by its id, have not ended; `None` if that cannot be read.
+pub type CountOpenChanges = Box<dyn Fn(&str) -> Option<usize> + Send + Sync>;
 
 /// What `whoami` reads.
 pub struct AccessSources {
     /// The helper's capabilities.
     pub bounds: HelperCapabilities,
-    /// The settings, which have the limits.
-    pub settings: LiveSettings,
-    /// Returns how many changes of an agent, by its id, have not ended; `None` if that cannot be read.
-    pub open_changes: Box<dyn Fn(&str) -> Option<usize> + Send + Sync>,
+    /// Returns the limits of every agent.
+    pub limits: Box<dyn Fn() -> AgentLimits + Send + Sync>,
+    /// Counts an agent's proposals.
+    pub open_changes: CountOpenChanges,
+}
+
+/// The limits of every agent.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentLimits {
+    /// Calls per minute.
+    pub calls_per_minute: u32,
+    /// Calls at once, and as many of read-only tools.
+    pub concurrent_calls: u32,
+    /// Changes that have not ended.
+    pub open_changes: u32,
 }
 
 /// The toolset.
@@ -63,16 +76,16 @@ struct Identity {
 
 async fn whoami(sources: Arc<AccessSources>, WhoAmI {}: WhoAmI, cx: Cx) -> Result<Identity> {
     let caller = cx.caller();
-    let settings = sources.settings.now();
+    let limits = (sources.limits)();
     Ok(Identity {
         agent: caller.agent.clone(),
         name: caller.name.clone(),
         policy: caller.policy,
         space: caller.space.clone(),
-        calls_per_minute: settings.limits.agent_rate,
-        concurrent_calls: settings.limits.agent_calls,
+        calls_per_minute: limits.calls_per_minute,
+        concurrent_calls: limits.concurrent_calls,
         open_proposals: (sources.open_changes)(&caller.agent),
-        max_proposals: settings.inbox.per_agent,
+        max_proposals: limits.open_changes,
         off_on_this_box: sources
             .bounds
             .off()

@@ -1,4 +1,4 @@
-//! `state_get`, `changes_since`, `state_blame`: the state document, its history and its authors.
+//! `state_get` and `state_blame`: the state document and its authors. `changes_since` is in `state_history`.
 
 use std::sync::Arc;
 
@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::bounded_number::BoundedNumber;
+use super::public_pointer::{PublicPointer, view_for};
+use super::state_history::changes;
 
-use gatewren_store::state::{Pointer, RevisionsSince, StateView, StateViews};
+use gatewren_store::state::{Pointer, StateViews};
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
 
 /// The toolset.
@@ -28,49 +29,15 @@ pub fn tools(views: Arc<StateViews>) -> Toolset<StateViews> {
         .titled("Show who wrote a value")
 }
 
-/// A pointer into the public state.
-#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String", description = "", extend("pattern" = "^/public(/.*)?$"))]
-struct Public(Pointer);
-
-impl TryFrom<String> for Public {
-    type Error = String;
-
-    fn try_from(text: String) -> std::result::Result<Self, String> {
-        let pointer = Pointer::parse(&text).map_err(|error| error.to_string())?;
-        if pointer.tokens().first().map(String::as_str) == Some("public") {
-            Ok(Self(pointer))
-        } else {
-            Err(
-                "must be a JSON Pointer that begins with /public, such as /public/packageData"
-                    .to_owned(),
-            )
-        }
-    }
-}
-
-impl From<Public> for String {
-    fn from(place: Public) -> Self {
-        place.0.to_string()
-    }
-}
-
-impl Default for Public {
-    fn default() -> Self {
-        Self(Pointer::root().child("public"))
-    }
-}
-
 /// Read the state document, the current description of the server, or a part of it, with its revision:
-/// /public/serverInfo is the host, /public/packageData the containers. Fails if the path does not exist.
-/// `changes_since` shows later changes.
+/// /public/serverInfo is the host, /public/packageData the containers. Of a value above 40 kB it returns the parts
+/// with their sizes. Fails if the path does not exist. `changes_since` shows later changes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Get {
     /// JSON Pointer (RFC 6901) to the part to read; default: all.
     #[serde(default)]
-    pointer: Public,
+    pointer: PublicPointer,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -81,119 +48,80 @@ struct Part {
     database: String,
     /// The pointer that was read.
     pointer: String,
-    /// The value there.
-    value: Value,
+    /// The value there, up to 40 kB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Value>,
+    /// The size of a larger value as JSON, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<usize>,
+    /// The parts of a larger value, the largest first, at most 100. Read one of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<StatePartSize>,
 }
+
+/// A part of a value.
+#[derive(Serialize, JsonSchema)]
+struct StatePartSize {
+    /// Its pointer.
+    pointer: String,
+    /// Its size as JSON, in bytes.
+    bytes: usize,
+}
+
+/// The largest value in an answer, as JSON.
+const MAX_VALUE_BYTES: usize = 40 << 10;
+
+/// The most parts in an answer; smaller ones are left out.
+const MAX_PARTS: usize = 100;
 
 async fn get(views: Arc<StateViews>, Get { pointer }: Get, cx: Cx) -> Result<Part> {
     let view = view_for(&views, &cx);
-    let part = view.at(&pointer.0, |value, revision| Part {
-        revision,
-        database: view.database_id().to_owned(),
-        pointer: pointer.0.to_string(),
-        value: value.clone(),
+    let part = view.at(pointer.pointer(), |value, revision| {
+        let bytes = json_bytes(value);
+        let fits = bytes <= MAX_VALUE_BYTES;
+        Part {
+            revision,
+            database: view.database_id().to_owned(),
+            pointer: pointer.pointer().to_string(),
+            value: fits.then(|| value.clone()),
+            bytes: (!fits).then_some(bytes),
+            parts: if fits {
+                Vec::new()
+            } else {
+                parts(pointer.pointer(), value)
+            },
+        }
     });
     Ok(part.ok_or_else(|| nothing_at(&pointer))?)
 }
 
-/// Returns the caller's view of the state.
-fn view_for(views: &StateViews, cx: &Cx) -> StateView {
-    let caller = cx.caller();
-    views.view_for(&caller.agent, &caller.reach)
-}
-
-/// List changes after a revision: who, when, why, and the patch (RFC 6902). To poll instead of subscribing, save the
-/// returned revision and ask again from it. If the log does not go back that far, returns `resync` and the current
-/// value, as `state_get`.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Since {
-    /// The last revision you have, from `state_get` or an earlier answer.
-    revision: u64,
-    /// Only changes at or below this JSON Pointer (RFC 6901); default: all.
-    #[serde(default)]
-    pointer: Public,
-    /// Maximum revisions; `more` means there are others.
-    #[serde(default)]
-    limit: Limit,
-    /// The database of that revision, from the same answer.
-    #[serde(default)]
-    database: String,
-}
-
-/// The number of revisions in an answer.
-type Limit = BoundedNumber<1, 200, 200>;
-
-#[derive(Serialize, JsonSchema)]
-struct History {
-    /// The last revision in this answer; continue from here.
-    revision: u64,
-    /// The database of the revisions.
-    database: String,
-    /// Oldest first: `id`, `at_ms`, `actor`, `cause` (an audit id) and the part of the `patch` below the pointer.
-    revisions: Vec<Value>,
-    /// Whether there are more; ask again from `revision`.
-    more: bool,
-    /// True when the log does not go back that far: `value` is then the value at `revision`, absent if none.
-    resync: bool,
-    /// The oldest revision in the log, for those who see all of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    floor: Option<u64>,
-    /// With `resync`: the value there now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<Value>,
-}
-
-async fn changes(views: Arc<StateViews>, since: Since, cx: Cx) -> Result<History> {
-    let view = view_for(&views, &cx);
-    // Reads the log from the disk.
-    let found = spawn_blocking(move || changes_in(&view, &since)).await;
-    found.map_err(|error| ToolError::new(error.to_string()))?
-}
-
-fn changes_in(view: &StateView, since: &Since) -> Result<History> {
-    let scope = &since.pointer.0;
-    let database = view.database_id().to_owned();
-    // A cursor of another database is detected by the database's name, even if its number exists here by chance.
-    let after = if since.database.is_empty() || since.database == database {
-        since.revision
-    } else {
-        u64::MAX
+/// Returns the parts of a value that is too large.
+fn parts(at: &Pointer, value: &Value) -> Vec<StatePartSize> {
+    let part = |key: String, value: &Value| StatePartSize {
+        pointer: at.child(key).to_string(),
+        bytes: json_bytes(value),
     };
-    let most = usize::try_from(since.limit.get()).unwrap_or(usize::MAX);
-    let found = view.changes(after, u64::MAX, scope, most);
-    match found.map_err(|error| ToolError::new(error.to_string()))? {
-        RevisionsSince::Revisions {
-            revisions,
-            upto,
-            more,
-        } => Ok(History {
-            revision: upto,
-            database,
-            revisions: revisions
-                .iter()
-                .filter_map(|r| serde_json::to_value(r).ok())
-                .collect(),
-            more,
-            resync: false,
-            floor: None,
-            value: None,
-        }),
-        RevisionsSince::Resync { floor, .. } => {
-            // Value and revision from the same document, whatever its current revision is.
-            let now = view.at(scope, |value, revision| (revision, Some(value.clone())));
-            let (revision, value) = now.unwrap_or_else(|| (view.revision(), None));
-            Ok(History {
-                revision,
-                database,
-                revisions: Vec::new(),
-                more: false,
-                resync: true,
-                floor: view.floor(floor),
-                value,
-            })
+    let mut parts: Vec<StatePartSize> = match value {
+        Value::Object(all) => all
+            .iter()
+            .map(|(key, value)| part(key.clone(), value))
+            .collect(),
+        Value::Array(all) => {
+            let numbered = all.iter().enumerate();
+            numbered
+                .map(|(key, value)| part(key.to_string(), value))
+                .collect()
         }
-    }
+        // A text has no parts; the resource has all of it.
+        _ => Vec::new(),
+    };
+    parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+    parts.truncate(MAX_PARTS);
+    parts
+}
+
+fn json_bytes(value: &Value) -> usize {
+    serde_json::to_vec(value).map_or(0, |json| json.len())
 }
 
 /// Show which revision last wrote each value, when, by whom (`observer`, `owner`, `agent:ID`, `local:PROGRAM`) and in
@@ -203,7 +131,7 @@ fn changes_in(view: &StateView, since: &Since) -> Result<History> {
 #[serde(deny_unknown_fields)]
 struct Blamed {
     /// JSON Pointer (RFC 6901) to a value, or to a part with values.
-    pointer: Public,
+    pointer: PublicPointer,
 }
 
 /// The maximum number of values in an answer; `left_out` counts the others.
@@ -226,7 +154,7 @@ struct Authors {
 }
 
 async fn blame(views: Arc<StateViews>, Blamed { pointer }: Blamed, cx: Cx) -> Result<Authors> {
-    let (view, place) = (view_for(&views, &cx), pointer.0.clone());
+    let (view, place) = (view_for(&views, &cx), pointer.pointer().clone());
     // Reads the log from the disk.
     let look = move || {
         let found = view.blame(&place, MOST_VALUES);
@@ -246,7 +174,7 @@ async fn blame(views: Arc<StateViews>, Blamed { pointer }: Blamed, cx: Cx) -> Re
     })
 }
 
-fn nothing_at(pointer: &Public) -> ToolError {
-    ToolError::new(format!("path not found: {}", pointer.0))
+fn nothing_at(pointer: &PublicPointer) -> ToolError {
+    ToolError::new(format!("path not found: {}", pointer.pointer()))
         .hint("Read its parent to see what exists.")
 }

@@ -8,57 +8,72 @@ use gatewren_wire::protocol::Notification;
 
 /// Keep-alive progress of a call.
 pub struct ProgressKeepAlive {
-    began: Instant,
-    /// The progress token; not used any more after the call's own first report.
-    token: Option<Value>,
-    beats: Option<Interval>,
+    phase: KeepAlivePhase,
     /// The last progress that was sent.
     last: f64,
-    /// The seconds that keep-alives have reported. They are added to the call's own reports, since progress must
-    /// increase.
-    counted: f64,
+}
+
+/// Who reports.
+enum KeepAlivePhase {
+    /// This does, in seconds.
+    Beating {
+        began: Instant,
+        token: Value,
+        beats: Interval,
+    },
+    /// The call itself, or nobody. The seconds that were reported before it are added to its reports, since progress
+    /// must increase.
+    Reporting { seconds_before: f64 },
 }
 
 impl ProgressKeepAlive {
     /// Creates the progress of a call that starts now; without a token, or if `every` is zero, none is sent.
     pub fn new(token: Option<Value>, every: Duration) -> Self {
+        let Some(token) = token.filter(|_| !every.is_zero()) else {
+            return Self::silent();
+        };
         let began = Instant::now();
-        let beats = (token.is_some() && !every.is_zero()).then(|| {
-            let mut beats = interval_at(began + every, every);
-            beats.set_missed_tick_behavior(MissedTickBehavior::Skip);
-            beats
-        });
+        let mut beats = interval_at(began + every, every);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self {
-            began,
-            token,
-            beats,
+            phase: KeepAlivePhase::Beating {
+                began,
+                token,
+                beats,
+            },
             last: f64::NEG_INFINITY,
-            counted: 0.0,
         }
     }
 
     /// Creates one that never reports.
     pub fn silent() -> Self {
-        Self::new(None, Duration::ZERO)
+        Self {
+            phase: KeepAlivePhase::Reporting {
+                seconds_before: 0.0,
+            },
+            last: f64::NEG_INFINITY,
+        }
     }
 
     /// Waits until the next report is due.
     pub async fn wait_until_due(&mut self) {
-        match &mut self.beats {
-            Some(beats) => drop(beats.tick().await),
-            None => std::future::pending().await,
+        match &mut self.phase {
+            KeepAlivePhase::Beating { beats, .. } => drop(beats.tick().await),
+            KeepAlivePhase::Reporting { .. } => std::future::pending().await,
         }
     }
 
     /// Returns the report, unless less than a second has passed since the last one.
     pub fn beat(&mut self) -> Option<Vec<u8>> {
-        let token = self.token.as_ref()?;
-        let seconds = self.began.elapsed().as_secs();
+        let KeepAlivePhase::Beating { began, token, .. } = &self.phase else {
+            return None;
+        };
+        let seconds = began.elapsed().as_secs();
         let progress = f64::from(u32::try_from(seconds).unwrap_or(u32::MAX));
         if progress <= self.last {
             return None;
         }
-        (self.last, self.counted) = (progress, progress);
+        self.last = progress;
         let words = format!("still running after {seconds} s");
         Some(Notification::progress(token, progress, None, Some(&words)).write())
     }
@@ -67,10 +82,14 @@ impl ProgressKeepAlive {
     /// before it. Progress increases strictly; a report that would not increase is dropped. After the call's own first
     /// report, no keep-alive is sent.
     pub fn should_send(&mut self, note: &mut impl WireMessage) -> bool {
-        let Some(progress) = note.raise_progress(self.counted) else {
+        let seconds_before = match &self.phase {
+            KeepAlivePhase::Beating { .. } => self.last.max(0.0),
+            KeepAlivePhase::Reporting { seconds_before } => *seconds_before,
+        };
+        let Some(progress) = note.raise_progress(seconds_before) else {
             return true;
         };
-        self.beats = None;
+        self.phase = KeepAlivePhase::Reporting { seconds_before };
         let increases = progress > self.last;
         self.last = self.last.max(progress);
         increases

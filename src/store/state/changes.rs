@@ -31,6 +31,15 @@ pub enum RevisionsSince {
     },
 }
 
+/// Where to begin for everything since a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeCursor {
+    /// The revision after which to look.
+    pub after: u64,
+    /// Whether the log reaches back to the time; otherwise older revisions of that time may have been trimmed.
+    pub is_complete: bool,
+}
+
 /// One revision, limited to a scope.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Revision {

@@ -87,6 +87,15 @@ pub fn kept_range(connection: &Connection) -> rusqlite::Result<Option<(u64, u64)
     })
 }
 
+/// Returns the oldest revision that was written at or after a time, by its writer's clock; `None` if none was. Reads
+/// every row.
+pub fn first_since(connection: &Connection, at_ms: u64) -> rusqlite::Result<Option<u64>> {
+    let at_ms = i64::try_from(at_ms).unwrap_or(i64::MAX);
+    let mut first = connection.prepare_cached("SELECT min(id) FROM revision WHERE at_ms >= ?1")?;
+    let first: Option<i64> = first.query_row([at_ms], |row| row.get(0))?;
+    Ok(first.map(unsigned))
+}
+
 /// Returns the newest revision, which may exist only as a snapshot.
 pub fn newest(connection: &Connection) -> rusqlite::Result<u64> {
     let mut newest = connection.prepare_cached(

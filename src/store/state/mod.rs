@@ -41,7 +41,7 @@ mod writer;
 
 pub use author::{Actor, Author};
 pub use blame::RevisionInfo;
-pub use changes::{Revision, RevisionsSince};
+pub use changes::{Revision, RevisionsSince, TimeCursor};
 pub use checkup::{Checkup, checkup};
 pub use document::Document;
 pub use error::StateError;

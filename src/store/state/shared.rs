@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::author_seal::AuthorKey;
-use super::changes::{Revision, RevisionsSince};
+use super::changes::{Revision, RevisionsSince, TimeCursor};
 use super::cursor::{self, RevisionQuery};
 use super::document::{Document, Draft, SpareDocument};
 use super::error::StateError;
@@ -188,6 +188,22 @@ impl SharedState {
             }
         }
         Ok(())
+    }
+
+    /// Returns the cursor for everything since a time.
+    pub fn cursor_at(&self, at_ms: u64) -> Result<TimeCursor, StateError> {
+        let newest = self.document().revision;
+        let reader = self.reader();
+        let read = || -> rusqlite::Result<TimeCursor> {
+            let first = log::first_since(&reader, at_ms)?;
+            let oldest = log::kept_range(&reader)?.map(|(oldest, _)| oldest);
+            Ok(TimeCursor {
+                after: first.map_or(newest, |first| first.saturating_sub(1)),
+                // The first revision of all is never missing, so nothing is older than it.
+                is_complete: first.is_none_or(|first| Some(first) != oldest || first == 1),
+            })
+        };
+        read().map_err(|error| StateError::sqlite(&self.path, &error))
     }
 
     /// Reads once through SQLite.

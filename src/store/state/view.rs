@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::blame::Blame;
-use super::changes::RevisionsSince;
+use super::changes::{RevisionsSince, TimeCursor};
 use super::cursor::RevisionQuery;
 use super::document::Document;
 use super::error::StateError;
@@ -173,6 +173,14 @@ impl StateView {
             scope,
             most,
         })
+    }
+
+    /// Returns the cursor for everything that was written at or after a time, in milliseconds since 1970, by its
+    /// writers' clocks.
+    ///
+    /// Reads the log from the disk, for some ten milliseconds.
+    pub fn cursor_at(&self, at_ms: u64) -> Result<TimeCursor, StateError> {
+        self.views.state.shared().cursor_at(at_ms)
     }
 
     /// Returns who wrote the value at a place, with at most `most` values below it; `None` if there is no visible

@@ -84,7 +84,7 @@ fn reach(address: IpAddr) -> AddressReach {
     }
 }
 
-/// Whether it is in 2001:db8::/32 (RFC 3849).
+/// Whether it is in `2001:db8::/32` (RFC 3849).
 fn is_documentation(address: Ipv6Addr) -> bool {
     matches!(address.segments(), [0x2001, 0xdb8, ..])
 }
