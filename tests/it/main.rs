@@ -22,6 +22,7 @@ mod dialect;
 mod engine_confinement;
 mod engine_host_rights;
 mod engine_kill;
+mod engine_names;
 mod engine_tools;
 #[cfg(feature = "everything")]
 mod everything;

@@ -150,6 +150,7 @@ pub fn catalog_of(
     catalog.add(toolsets::access(Arc::new(access_sources(&sources))))?;
     add_channels(&mut catalog, backends.notification_sender.clone(), rows)?;
     let outputs = backends.shell.outputs().clone();
+    add_container_names(&mut catalog, backends.lxc.clone());
     add_host(&mut catalog, backends, rows)?;
     add_stores(&mut catalog, &sources, &views)?;
     for prompt in toolsets::prompts() {
@@ -191,6 +192,17 @@ fn access_sources(sources: &CatalogSources<'_>) -> AccessSources {
         }),
         open_changes: Box::new(move |agent| counts.of(agent)),
     }
+}
+
+/// Lets calls name containers that the state does not have yet.
+fn add_container_names(catalog: &mut Catalog, lxc: Lxc) {
+    catalog.set_containers(Box::new(move |reach, reference| {
+        let lxc = lxc.view_for(reach, reference);
+        Box::pin(async move {
+            let listed = lxc.list().await.unwrap_or_default();
+            listed.iter().map(ToString::to_string).collect()
+        })
+    }));
 }
 
 /// Adds the tools that use the host.

@@ -2,15 +2,23 @@
 //! Docker has it.
 //!
 //! Everything after this, the policy, the inbox, the audit and the helper, sees the reference. Names are looked up among
-//! the containers that the caller may see.
+//! the containers that the caller may see: first in the state, then once on the host, because the state shows a new
+//! container only after a moment.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 
 use super::engine::Engine;
+use gatewren_base::sys::{Requester, on_behalf_of};
 use gatewren_gate::auth::Principal;
 use gatewren_wire::registry::{Scope, Tool, ToolError};
+
+/// How long the host is asked for a name that the state does not have. Afterwards the name is used as it is: that of a
+/// container of LXC.
+const QUESTION_TIME: Duration = Duration::from_secs(2);
 
 /// The place of the containers in the state, with their references as keys.
 const CONTAINERS: &str = "/public/packageData";
@@ -24,7 +32,25 @@ const USUAL_ARGUMENT: &str = "container";
 /// The word of LXC before a name.
 const LXC: &str = "lxc:";
 
-/// Replaces the name of a container in the arguments of a call by its reference.
+/// Whether the name of a container in a call is a reference now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameLookup {
+    /// It is one, or the call has none.
+    Done,
+    /// No container in the state has the name; [`ask_for_container`] asks the host.
+    Unknown,
+}
+
+/// The caller of a call with names, and the call's reference in the helper's log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NameAsker<'a> {
+    /// The agent.
+    pub who: &'a Principal,
+    /// The reference.
+    pub reference: &'a str,
+}
+
+/// Replaces the name of a container in the arguments of a call by its reference, if the state has it.
 ///
 /// # Errors
 /// An error for the model if containers of several runtimes have the name. It names their references.
@@ -33,32 +59,112 @@ pub(super) fn resolve_container(
     who: &Principal,
     tool: &Tool,
     arguments: &mut Map<String, Value>,
-) -> Result<(), ToolError> {
+) -> Result<NameLookup, ToolError> {
     if let Scope::Stack(argument) = tool.scope() {
-        return resolve_stack(engine, who, argument, arguments);
+        return resolve_stack(engine, who, argument, arguments).map(|()| NameLookup::Done);
     }
-    let argument = match tool.scope() {
-        Scope::Container(argument) | Scope::HostOr(argument) => argument,
-        Scope::Stack(_) | Scope::Server | Scope::Host | Scope::Within => USUAL_ARGUMENT,
-    };
-    let (Some(Value::String(name)), Some(inbox)) = (arguments.get_mut(argument), &engine.inbox)
-    else {
-        return Ok(());
-    };
-    if let Some(of_lxc) = name.strip_prefix(LXC) {
-        *name = of_lxc.to_owned();
-        return Ok(());
+    match arguments.get_mut(container_argument(tool)) {
+        Some(Value::String(name)) if tool.makes_target() => {
+            remove_lxc(name);
+            Ok(NameLookup::Done)
+        }
+        Some(Value::String(name)) => find_in_state(engine, who, name),
+        _ => Ok(NameLookup::Done),
     }
-    if name.contains(':') || tool.makes_target() {
-        return Ok(());
+}
+
+/// Asks the host for the container of a name that the state does not have, and replaces it by its reference. Containers
+/// beyond the caller's reach are not among the answers, so their names take the same way as those of no container.
+///
+/// # Errors
+/// As [`resolve_container`].
+pub(super) async fn ask_for_container(
+    engine: &Engine,
+    asker: NameAsker<'_>,
+    tool: &Tool,
+    arguments: &mut Map<String, Value>,
+) -> Result<(), ToolError> {
+    match arguments.get_mut(container_argument(tool)) {
+        Some(Value::String(name)) => ask_for_name(engine, asker, name).await,
+        _ => Ok(()),
+    }
+}
+
+/// Replaces the name of a container in a call's arguments by its reference: as the state has it, or else the host.
+///
+/// # Errors
+/// As [`resolve_container`].
+pub(super) async fn resolve_container_now(
+    engine: &Engine,
+    asker: NameAsker<'_>,
+    tool: &Tool,
+    arguments: &mut Map<String, Value>,
+) -> Result<(), ToolError> {
+    match resolve_container(engine, asker.who, tool, arguments)? {
+        NameLookup::Done => Ok(()),
+        NameLookup::Unknown => ask_for_container(engine, asker, tool, arguments).await,
+    }
+}
+
+fn find_in_state(
+    engine: &Engine,
+    who: &Principal,
+    name: &mut String,
+) -> Result<NameLookup, ToolError> {
+    let Some(inbox) = &engine.inbox else {
+        return Ok(NameLookup::Done);
+    };
+    remove_lxc(name);
+    if name.contains(':') {
+        return Ok(NameLookup::Done);
     }
     let document = inbox.state.document();
     let known = containers(&document.root).map(|(reference, _)| reference.as_str());
     let visible = known.filter(|reference| who.reach().container(reference));
-    if let Some(reference) = choose("containers", name, visible)? {
-        *name = reference;
+    replace(name, visible)
+}
+
+/// Removes the word of LXC from a reference, which makes it the one that everything else has.
+fn remove_lxc(name: &mut String) {
+    if let Some(of_lxc) = name.strip_prefix(LXC) {
+        *name = of_lxc.to_owned();
     }
-    Ok(())
+}
+
+async fn ask_for_name(
+    engine: &Engine,
+    asker: NameAsker<'_>,
+    name: &mut String,
+) -> Result<(), ToolError> {
+    let NameAsker { who, reference } = asker;
+    let question = engine.catalog.containers_within(who.reach(), reference);
+    let requester = Requester::Agent(who.agent_id().shared());
+    let asked = timeout(QUESTION_TIME, on_behalf_of(requester, question)).await;
+    let existing = asked.unwrap_or_default();
+    replace(name, existing.iter().map(String::as_str)).map(|_| ())
+}
+
+/// Returns the argument of a tool's calls that is a container.
+fn container_argument(tool: &Tool) -> &'static str {
+    match tool.scope() {
+        Scope::Container(argument) | Scope::HostOr(argument) => argument,
+        Scope::Stack(_) | Scope::Server | Scope::Host | Scope::Within => USUAL_ARGUMENT,
+    }
+}
+
+/// Replaces a name by the reference of the only container that has it.
+fn replace<'a>(
+    name: &mut String,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<NameLookup, ToolError> {
+    let found = choose("containers", name, known)?;
+    Ok(match found {
+        Some(reference) => {
+            *name = reference;
+            NameLookup::Done
+        }
+        None => NameLookup::Unknown,
+    })
 }
 
 /// Replaces the name of a stack by its reference, in the same way.

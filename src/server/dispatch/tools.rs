@@ -9,7 +9,9 @@ use super::call::{Call, CallOutcome, CallReply, ToolRequest};
 use super::changes::confirm::{ConfirmationRound, confirm};
 use super::changes::owner_approval::{OwnerProposal, propose_other, put_into_inbox};
 use super::changes::proposals::offers;
-use super::container_names::resolve_container;
+use super::container_names::{
+    NameAsker, NameLookup, ask_for_container, resolve_container, resolve_container_now,
+};
 use super::elicitation::{StateBinding, arguments, ask, inputs, name, surroundings};
 use super::engine::Engine;
 use super::host_rights::{is_on_host, judge_call};
@@ -53,10 +55,10 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     let mut arguments = arguments(&mut call.params)?;
     let understood = Tool::translate(alias, &mut arguments);
     understood.map_err(|refused| RpcError::invalid_params(refused.to_string()))?;
-    if let Err(refused) = resolve_container(&engine, &call.context.who, &tool, &mut arguments) {
-        let result = Answer::from(refused).into_result();
-        return Ok(CallReply::ready(Ok(CallOutcome::Called(result))));
-    }
+    let lookup = match resolve_container(&engine, &call.context.who, &tool, &mut arguments) {
+        Ok(lookup) => lookup,
+        Err(refused) => return Ok(CallReply::ready(Ok(refused_outcome(refused)))),
+    };
     let mut cx = surroundings(&call, reference::next(), inputs).with_dialect(alias.is_some());
     if tool.needs_offers() {
         let (fixture, who) = (engine.clone(), call.context.who.clone());
@@ -83,15 +85,47 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
         arguments,
         cx,
     };
-    let running = run(engine, call, request, binding, questions);
-    Ok(CallReply {
-        notes,
-        outcome: if outlives {
-            run_detached(running)
-        } else {
-            Box::pin(running)
-        },
-    })
+    let outcome: BoxFuture<_> = match lookup {
+        NameLookup::Done if outlives => {
+            run_detached(run(engine, call, request, binding, questions))
+        }
+        NameLookup::Done => Box::pin(run(engine, call, request, binding, questions)),
+        NameLookup::Unknown => {
+            let running = find_and_run(engine, call, request, binding, questions);
+            if outlives {
+                run_detached(running)
+            } else {
+                Box::pin(running)
+            }
+        }
+    };
+    Ok(CallReply { notes, outcome })
+}
+
+/// Runs the call after asking the host for the container that it names and that the state does not have.
+async fn find_and_run(
+    engine: Arc<Engine>,
+    call: Call,
+    mut request: ToolRequest,
+    binding: StateBinding,
+    questions: Option<mpsc::Receiver<CallQuestion>>,
+) -> Result<CallOutcome, RpcError> {
+    let asker = NameAsker {
+        who: &call.context.who,
+        reference: request.cx.reference(),
+    };
+    let asked = ask_for_container(&engine, asker, &request.tool, &mut request.arguments).await;
+    if let Err(refused) = asked {
+        return Ok(refused_outcome(refused));
+    }
+    let on_host = is_on_host(&engine, &request.tool, &request.arguments);
+    request.cx = request.cx.with_host_rights(on_host);
+    run(engine, call, request, binding, questions).await
+}
+
+/// Returns the outcome of a call that was refused before it was judged.
+fn refused_outcome(refused: ToolError) -> CallOutcome {
+    CallOutcome::Called(Answer::from(refused).into_result())
 }
 
 /// Whether the client receives progress notifications, which keep it from timing out while a person decides.
@@ -203,7 +237,13 @@ pub(super) async fn call_read_only(
 ) -> Option<Result<String, String>> {
     let who = &call.context.who;
     let tool = engine.catalog.tool(name)?.clone();
-    if let Err(refused) = resolve_container(&engine, who, &tool, &mut arguments) {
+    let cx = surroundings(&call, reference::next(), InputAnswers::default());
+    let asker = NameAsker {
+        who,
+        reference: cx.reference(),
+    };
+    let resolved = resolve_container_now(&engine, asker, &tool, &mut arguments).await;
+    if let Err(refused) = resolved {
         return Some(Err(refused.to_string()));
     }
     let may_read = sees(who, &tool) && tool.risk() == Risk::Read;
@@ -211,7 +251,6 @@ pub(super) async fn call_read_only(
     let Verdict::Allow(_) = verdict else {
         return None;
     };
-    let cx = surroundings(&call, reference::next(), InputAnswers::default());
     let request = ToolRequest {
         tool,
         arguments,

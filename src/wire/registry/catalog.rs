@@ -18,7 +18,7 @@ use super::{
 use crate::protocol::{
     Implementation, LogSeverity, ServerCapabilities, is_portable_name, is_tool_name,
 };
-use gatewren_base::config::{Dialect, HelperClass};
+use gatewren_base::config::{Dialect, HelperClass, Reach};
 
 /// A list that has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,10 @@ pub struct SessionLog {
 /// waits until the state reflects the call, and returns that revision.
 type Settle = dyn Fn(&str) -> BoxFuture<Option<u64>> + Send + Sync;
 
+/// Returns the references of the containers that exist within a reach; none if they cannot be read. The text identifies
+/// the call in the helper's log.
+type ContainersWithin = dyn Fn(&Reach, &str) -> BoxFuture<Vec<String>> + Send + Sync;
+
 /// Whether the helper runs the operations of a class, as far as is known.
 type Allows = dyn Fn(HelperClass) -> bool + Send + Sync;
 
@@ -75,6 +79,7 @@ pub struct Catalog {
     resources: Option<Arc<dyn ResourceSource>>,
     completer: Option<Box<Completer>>,
     settle: Option<Box<Settle>>,
+    containers: Option<Box<ContainersWithin>>,
     logging: bool,
     tasks: bool,
     changing: Changing,
@@ -108,6 +113,7 @@ impl Catalog {
             resources: None,
             completer: None,
             settle: None,
+            containers: None,
             logging: false,
             tasks: false,
             changing: Changing::default(),
@@ -176,6 +182,11 @@ impl Catalog {
     /// Sets the function that waits for the state after a call that changes the host.
     pub fn set_settle(&mut self, settle: Box<Settle>) {
         self.settle = Some(settle);
+    }
+
+    /// Sets the function that lists the containers on the host.
+    pub fn set_containers(&mut self, containers: Box<ContainersWithin>) {
+        self.containers = Some(containers);
     }
 
     /// Offers log messages to clients.
@@ -271,6 +282,15 @@ impl Catalog {
         match &self.settle {
             Some(settle) => settle(audit_id),
             None => Box::pin(std::future::ready(None)),
+        }
+    }
+
+    /// Returns the references of the containers that exist on the host within a reach, as the host has them now; none if
+    /// they cannot be read. `reference` identifies the call in the helper's log.
+    pub fn containers_within(&self, reach: &Reach, reference: &str) -> BoxFuture<Vec<String>> {
+        match &self.containers {
+            Some(containers) => containers(reach, reference),
+            None => Box::pin(std::future::ready(Vec::new())),
         }
     }
 

@@ -110,7 +110,7 @@ pub(in crate::dispatch) async fn propose_other(
     other: ProposedCall,
     record: Record,
 ) -> CallOutcome {
-    match resolve_call(engine, &call.context.who, other) {
+    match resolve_call(engine, &call.context.who, other).await {
         Ok(wanted) => {
             let proposal = OwnerProposal {
                 reason: Some(wanted.reason),

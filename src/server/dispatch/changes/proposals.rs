@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::dispatch::container_names::resolve_container;
+use crate::dispatch::container_names::{NameAsker, resolve_container_now};
 use crate::dispatch::engine::Engine;
 use crate::dispatch::host_rights::judge_call;
+use crate::dispatch::reference;
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::{Verdict, proposes};
 use gatewren_wire::registry::{ProposableTool, ProposedCall, Tool, ToolError};
@@ -34,7 +35,7 @@ pub(in crate::dispatch) struct ProposableCall {
 
 /// Returns the tool that a proposal names, and its arguments by this server's names. A tool that the agent may not
 /// propose is not found.
-pub(in crate::dispatch) fn resolve_call(
+pub(in crate::dispatch) async fn resolve_call(
     engine: &Engine,
     who: &Principal,
     asked: ProposedCall,
@@ -53,7 +54,11 @@ pub(in crate::dispatch) fn resolve_call(
         .hint("context lists the tools that you can propose.")
     })?;
     Tool::translate(tool.alias(&name), &mut arguments)?;
-    resolve_container(engine, who, tool, &mut arguments)?;
+    let asker = NameAsker {
+        who,
+        reference: &reference::next(),
+    };
+    resolve_container_now(engine, asker, tool, &mut arguments).await?;
     tool.check_arguments(arguments.clone())?;
     if let Verdict::Deny = judge_call(engine, who, tool, &arguments) {
         return Err(ToolError::new(format!(
