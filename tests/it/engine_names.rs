@@ -1,6 +1,6 @@
-//! References and names of containers of several runtimes: before the state has them.
+//! References and names of containers of several runtimes: in prompts, in completions, and before the state has them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::command::tell_by;
@@ -39,6 +39,17 @@ impl Home {
         let server = server().policy("admin").settings(&settings);
         server.bounds(&bounds).run_inside(&self.docker).start()
     }
+
+    /// Waits until the state has the containers of both engines.
+    fn wait_for_both(&self, client: &Client) {
+        for engine in [&self.docker, &self.podman] {
+            let place = format!("/public/packageData/{}", engine.reference(&self.name));
+            let look = client.call("state_get", json!({ "pointer": place }));
+            wait_until("the state has it", IN_TIME, || {
+                look.send().result()["isError"] != true
+            });
+        }
+    }
 }
 
 /// Adds an agent to the space, and waits until it may call.
@@ -52,6 +63,78 @@ fn kept(server: &Server) -> Client {
         client.modern("tools/list").send().status == 200
     });
     client
+}
+
+/// Returns what is offered for the container of a prompt.
+fn offered(client: &Client, typed: &str) -> Vec<String> {
+    let reference = json!({ "type": "ref/prompt", "name": "diagnose_container" });
+    let argument = json!({ "name": "container", "value": typed });
+    let completing = client.modern("completion/complete");
+    let completing = completing
+        .param("ref", reference)
+        .param("argument", argument);
+    let values = completing.send().result()["completion"]["values"].clone();
+    let values = values.as_array().unwrap().iter();
+    values
+        .map(|value| value.as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Asks for the prompt about a container.
+fn prompt(client: &Client, container: &str) -> crate::support::answer::Answer {
+    let get = client.modern("prompts/get").name("diagnose_container");
+    get.param("arguments", json!({ "container": container }))
+        .send()
+}
+
+/// Returns the messages of a prompt, one below the other.
+fn text(result: &Value) -> String {
+    let messages = result["messages"].as_array().unwrap().iter();
+    let texts = messages.map(|message| message["content"]["text"].as_str().unwrap());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn prompts_and_completions_take_references_and_names() {
+    let Some(home) = Home::new() else { return };
+    let name = home.name.as_str();
+    let _containers = [home.docker.run_named(name), home.podman.run_named(name)];
+    let references = [home.docker.reference(name), home.podman.reference(name)];
+    let server = home.server();
+    let admin = server.client();
+    home.wait_for_both(&admin);
+
+    // By the reference, and by the name, which two containers have.
+    assert_eq!(offered(&admin, &references[1]), references[1..]);
+    assert_eq!(offered(&admin, name), references);
+    for reference in &references {
+        let told = text(&prompt(&admin, reference).result());
+        assert!(
+            told.contains(reference) && told.contains("state_blame"),
+            "{told}"
+        );
+        assert!(!told.contains("It failed"), "{told}");
+    }
+    let ambiguous = prompt(&admin, name).message();
+    for reference in &references {
+        assert!(ambiguous.contains(reference), "{ambiguous}");
+    }
+
+    // Within the space, only one container has the name, and the other does not exist.
+    let kept = kept(&server);
+    assert_eq!(offered(&kept, ""), references[..1]);
+    let told = text(&prompt(&kept, name).result());
+    assert!(
+        told.contains(&references[0]) && !told.contains("It failed"),
+        "{told}"
+    );
+    let never = home.podman.reference("never-0q");
+    assert_eq!(
+        prompt(&kept, &references[1])
+            .message()
+            .replace(&references[1], "x"),
+        prompt(&kept, &never).message().replace(&never, "x")
+    );
 }
 
 #[test]
@@ -91,6 +174,7 @@ fn a_name_is_found_on_the_host_before_the_state_has_it() {
     let found = admin.call("container_shell", command).send().data();
     assert_eq!(found["stdout"], "found\n");
     assert_eq!(info(&kept, name).data()["name"], reference.as_str());
+    assert!(text(&prompt(&admin, name).result()).contains(&reference));
 
     // A second one with the name: for the agent of the space it does not exist.
     let _podman = home.podman.run_named(name);

@@ -106,6 +106,24 @@ pub(super) async fn resolve_container_now(
     }
 }
 
+/// Replaces the name of a container in the arguments of a prompt, in the same way.
+///
+/// # Errors
+/// As [`resolve_container`].
+pub(super) async fn resolve_prompt_container(
+    engine: &Engine,
+    asker: NameAsker<'_>,
+    arguments: &mut Map<String, Value>,
+) -> Result<(), ToolError> {
+    let Some(Value::String(name)) = arguments.get_mut(USUAL_ARGUMENT) else {
+        return Ok(());
+    };
+    match find_in_state(engine, asker.who, name)? {
+        NameLookup::Done => Ok(()),
+        NameLookup::Unknown => ask_for_name(engine, asker, name).await,
+    }
+}
+
 fn find_in_state(
     engine: &Engine,
     who: &Principal,
