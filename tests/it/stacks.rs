@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
-use crate::support::command::tell_by;
+use crate::support::command::{tell, tell_by};
 use crate::support::engines::{Engine, EngineContainer, EngineKind};
 use crate::support::machine::{IN_TIME, marker, wait_until};
 use crate::support::server::{Server, server};
@@ -240,5 +240,60 @@ fn what_could_not_be_started_is_listed_with_what_was_done() {
         }
         job.act("unpause");
         assert_eq!(app.inspect(".State.Running"), "false");
+    }
+}
+
+/// Waits until the state has these containers as they are: running, each with its id.
+fn until_known(agent: &Client, containers: &[&EngineContainer<'_>]) {
+    for container in containers {
+        let place = format!("/public/packageData/{}", container.reference());
+        let id = container.inspect(".Id");
+        let look = agent.call("state_get", json!({ "pointer": place }));
+        wait_until("the state has the container", IN_TIME, || {
+            let known = look.send().result()["structuredContent"]["value"].clone();
+            known["engine"]["id"] == id.as_str() && known["status"] == "running"
+        });
+    }
+}
+
+#[test]
+fn an_approval_of_a_stack_is_asked_for_again_when_its_containers_have_changed() {
+    for engine in engines() {
+        let project = format!("it-{}", marker());
+        let web = service(&engine, &project, "web", &[]);
+        let home = Home::new(&engine, "");
+        let options = ["--space", "*", "--tool", "stack_stop=propose"];
+        let agent = add(&home.server, "guest", &options);
+        until_known(&agent, &[&web]);
+        let stack = json!({ "stack": engine.reference(&project), "grace_s": 1 });
+        let proposed = agent.call("stack_stop", stack).send().data();
+        let change = proposed["change"].as_str().unwrap();
+        let directory = home.server.state_dir();
+        let approve = || tell(&directory, &["inbox", "approve", change, "--wait"]);
+        let (shown, _) = tell(&directory, &["inbox", "show", change]);
+        let rests_on = shown["rests_on"].to_string();
+        let id = format!("/public/packageData/{}/engine/id", web.reference());
+        assert!(rests_on.contains(&id), "{rests_on}");
+
+        // A container that runs anew, and one that has come since.
+        web.act("restart");
+        wait_until("the change is known to be out of date", IN_TIME, || {
+            tell(&directory, &["inbox", "show", change]).0["moved_since"].is_u64()
+        });
+        let (asked, code) = approve();
+        assert_eq!((&asked[0]["status"], code), (&json!("pending"), Some(4)));
+        until_known(&agent, &[&web]);
+        let db = service(&engine, &project, "db", &[]);
+        until_known(&agent, &[&db]);
+        let (asked, code) = approve();
+        assert_eq!((&asked[0]["status"], code), (&json!("pending"), Some(4)));
+        for container in [&web, &db] {
+            assert_eq!(container.inspect(".State.Running"), "true");
+        }
+        // The state may still change once more.
+        wait_until("it is done", IN_TIME, || approve().1 == Some(0));
+        for container in [&web, &db] {
+            assert_eq!(container.inspect(".State.Running"), "false");
+        }
     }
 }

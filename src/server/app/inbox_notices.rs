@@ -67,14 +67,21 @@ async fn look(notifications: &Notifications, waiting: &[Change], announced: &mut
     }
 }
 
+/// Returns the container that a change is about; `None` for the several of a stack.
+fn only_container(change: &Change) -> Option<&str> {
+    let below = change
+        .rests_on
+        .iter()
+        .filter_map(|place| place.strip_prefix(CONTAINERS));
+    let mut names = below.filter_map(|rest| rest.split('/').next());
+    let first = names.next()?;
+    names.all(|name| name == first).then_some(first)
+}
+
 /// It contains no argument of the call, no reason and no agent's name: others who may access the container can
 /// read it.
 fn notice(change: &Change) -> Notice {
-    let mut places = change.rests_on.iter();
-    let container = places.find_map(|place| {
-        let rest = place.strip_prefix(CONTAINERS)?;
-        rest.split('/').next().map(str::to_owned)
-    });
+    let container = only_container(change).map(str::to_owned);
     let about = container.as_ref().map(|name| format!(" about {name}"));
     Notice {
         level: "info",

@@ -228,6 +228,24 @@ fn whole_stacks(document: &Value, is_seen: impl Fn(&str) -> bool) -> BTreeSet<St
     seen
 }
 
+/// Returns the references to the containers of a stack that a caller may see as a whole; none if there is no such stack
+/// for it. `stack` is its reference, or a name that only one has.
+pub(super) fn stack_members<'a>(document: &'a Value, who: &Principal, stack: &str) -> Vec<&'a str> {
+    let whole = whole_stacks(document, |reference| who.reach().container(reference));
+    let reference = if stack.contains(':') {
+        whole.get(stack).cloned()
+    } else {
+        let named = choose("stacks", stack, whole.iter().map(String::as_str));
+        named.unwrap_or_default()
+    };
+    let Some(stack) = reference else {
+        return Vec::new();
+    };
+    let members = containers(document)
+        .filter(|(reference, facts)| stack_of(reference, facts).as_ref() == Some(&stack));
+    members.map(|(reference, _)| reference.as_str()).collect()
+}
+
 /// Returns the reference to a container's stack.
 fn stack_of(reference: &str, facts: &Value) -> Option<String> {
     let (runtime, _) = reference

@@ -177,9 +177,9 @@ async fn attempt(engine: &Arc<Engine>, change: Change) -> Result<bool, VaultErro
         }
     };
     let arguments = change.proven_arguments().unwrap_or_default();
-    let watched = !rests_on(&who, &tool, &arguments).is_empty();
-    if let Some(revision) = newest_change_of_precondition(&inbox.state, &change).filter(|_| watched)
-    {
+    let now = rests_on(&inbox.state, &who, &tool, &arguments);
+    let modified = newest_change_of_precondition(&inbox.state, &change, &now);
+    if let Some(revision) = modified.filter(|_| !now.is_empty()) {
         let words = format!(
             "The target of this change was modified after the proposal (last at state revision {revision}). \
              Nothing was done; the owner is asked again."

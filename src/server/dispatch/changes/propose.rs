@@ -66,7 +66,7 @@ pub(in crate::dispatch) async fn propose(
         space: who.space().to_string(),
         tool: tool.name().to_owned(),
         target: tool.target(&arguments).map(str::to_owned),
-        rests_on: rests_on(who, tool, &arguments),
+        rests_on: rests_on(&inbox.state, who, tool, &arguments),
         revision: inbox.state.document().revision,
         reason: reason.map(|reason| reason.chars().take(MAX_REASON_CHARS).collect()),
         expires_ms: now_ms().saturating_add(millis(inbox.limits().expires)),
