@@ -297,3 +297,38 @@ fn an_approval_of_a_stack_is_asked_for_again_when_its_containers_have_changed() 
         }
     }
 }
+
+#[test]
+fn what_is_denied_for_a_container_is_not_possible_through_its_stack() {
+    let Some(engine) = engines().next() else {
+        return;
+    };
+    let project = format!("it-{}", marker());
+    let web = service(&engine, &project, "web", &[]);
+    let home = Home::new(&engine, "");
+    let options = [
+        "--space",
+        "*",
+        "--tool",
+        "container_stop=deny",
+        "--tool",
+        "stack_stop=allow",
+        "--tool",
+        "container_restart=propose",
+    ];
+    let agent = add(&home.server, "guest", &options);
+    let stack = json!({ "stack": engine.reference(&project), "grace_s": 1 });
+    let call = |tool: &str| agent.call(tool, stack.clone()).send();
+    assert!(
+        call("stack_stop")
+            .message()
+            .contains("unknown tool: stack_stop")
+    );
+    let listed = agent.modern("tools/list").send().names("tools");
+    assert!(!listed.contains(&"stack_stop".to_owned()), "{listed:?}");
+    assert_eq!(call("stack_restart").data()["status"], "pending");
+    assert_eq!(web.inspect(".State.Running"), "true");
+    let start = json!({ "stack": engine.reference(&project) });
+    let started = agent.call("stack_start", start).send().data();
+    assert_eq!(outcome(&started, &web), "unchanged");
+}

@@ -23,6 +23,14 @@ const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
 /// The tools for an agent's own proposals, for policies with proposals.
 const ASKING_ABOUT_CHANGES: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
 
+/// Tools that do to each container of a stack what the other tool does to one. An override for the other tool holds for
+/// them too if it is stricter: what the owner forbids for a container is not possible through its stack.
+const THROUGH_A_STACK: [(&str, &str); 3] = [
+    ("stack_restart", "container_restart"),
+    ("stack_start", "container_start"),
+    ("stack_stop", "container_stop"),
+];
+
 /// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
 /// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
 const ESSENTIAL: [&str; 16] = [
@@ -130,9 +138,17 @@ pub fn asks_owner(mode: Mode) -> bool {
 
 /// Returns the mode of a tool under a policy. The most specific setting wins: the tool's name, then its toolset,
 /// then its class, then the preset. Listing and withdrawing the agent's own proposals has no class, because it
-/// undoes nothing.
+/// undoes nothing. Of a tool for a stack and the override for the same tool for one container, the stricter wins.
 pub fn mode<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> Mode {
     let tool = tool.into();
+    let mut covered = THROUGH_A_STACK.iter();
+    let of_one = covered.find(|(of_stack, _)| *of_stack == tool.name);
+    let of_one = of_one.and_then(|(_, of_one)| policy.overrides.tools.get(*of_one));
+    // Ordered from the most permissive to the strictest.
+    own_mode(policy, tool).max(of_one.copied().unwrap_or(Allow))
+}
+
+fn own_mode(policy: &Policy, tool: PolicySubject<'_>) -> Mode {
     let overrides = &policy.overrides;
     if let Some(mode) = overrides.tools.get(tool.name) {
         return *mode;
@@ -272,6 +288,44 @@ mod tests {
             };
             let got = (shows(&policy, tool), lets_propose(&policy, tool));
             assert_eq!(got, (shown, proposed), "{preset} {overrides} {}", tool.name);
+        }
+    }
+
+    #[test]
+    fn what_an_override_forbids_for_one_container_is_not_possible_through_its_stack() {
+        use Preset::{Admin, Operate};
+        let stack = |name: &'static str, risk| PolicySubject {
+            name,
+            toolset: "containers",
+            risk,
+        };
+        let start = stack("stack_start", Risk::Write);
+        let stop = stack("stack_stop", Risk::Disrupt);
+        let restart = stack("stack_restart", Risk::Disrupt);
+        #[rustfmt::skip]
+        let table = [
+            (Admin,   NOTHING,                                                   stop,    Confirm),
+            (Admin,   r#"{"tools":{"container_stop":"deny"}}"#,                  stop,    Deny),
+            (Admin,   r#"{"tools":{"container_stop":"deny"}}"#,                  start,   Allow),
+            (Admin,   r#"{"tools":{"container_start":"propose"}}"#,              start,   Propose),
+            (Admin,   r#"{"tools":{"container_restart":"deny"}}"#,               restart, Deny),
+            (Admin,   r#"{"tools":{"container_stop":"deny","stack_stop":"allow"}}"#, stop, Deny),
+            (Admin,   r#"{"tools":{"container_stop":"confirm"},"modes":{"disrupt":"allow"}}"#, stop, Confirm),
+            // It is never looser: for a stack, the owner has said nothing.
+            (Operate, r#"{"tools":{"container_stop":"allow"}}"#,                 stop,    Propose),
+            (Operate, r#"{"tools":{"stack_stop":"allow"}}"#,                     stop,    Allow),
+        ];
+        for (preset, overrides, tool, expected) in table {
+            let policy = Policy {
+                preset,
+                overrides: serde_json::from_str(overrides).unwrap(),
+            };
+            assert_eq!(
+                mode(&policy, tool),
+                expected,
+                "{preset} {overrides} {}",
+                tool.name
+            );
         }
     }
 
