@@ -1,11 +1,13 @@
 //! A container of an engine that is root on the host counts as the host: for the helper's policy and for the agent's.
 
+use std::os::unix::fs::symlink;
+
 use serde_json::{Value, json};
 
 use crate::support::command::tell_by;
-use crate::support::engines::{Engine, EngineKind};
-use crate::support::machine::{IN_TIME, wait_until};
-use crate::support::server::{Server, server};
+use crate::support::engines::{Engine, EngineContainer, EngineKind};
+use crate::support::machine::{IN_TIME, marker, wait_until};
+use crate::support::server::{Directory, Server, server};
 
 /// The text of every refusal.
 const ROOT: &str = "has the rights of the host's root";
@@ -116,6 +118,43 @@ fn an_agent_without_the_right_to_run_commands_on_the_host_runs_none_in_a_contain
         let shell = json!({ "container": name, "command": "true" });
         let ran = client.call("container_shell", shell).send().data();
         assert_eq!(ran["exit_code"], 0);
+    }
+}
+
+#[test]
+fn a_link_and_a_volume_that_are_the_hosts_root_count_as_it() {
+    for engine in EngineKind::ALL.into_iter().filter_map(Engine::shared) {
+        let home = Directory::new();
+        let link = home.join("link");
+        symlink("/", &link).unwrap();
+        let volume = format!("it-{}", marker());
+        let create = ["volume", "create", "--opt", "type=none", "--opt", "o=bind"];
+        engine.cli(&[&create[..], &["--opt", "device=/", &volume]].concat());
+        let by_link = format!("{}:/x", link.display());
+        let by_volume = format!("{volume}:/x");
+        {
+            let roots = [&by_link, &by_volume].map(|mount| engine.run(&["--volume", mount]));
+            let plain = engine.run(&["--volume", &format!("{}:/y", home.0.display())]);
+            let server = start(&engine, "off", "");
+            let client = agent(&server, &["--space", "*"], &plain.reference());
+            let info = |container: &EngineContainer<'_>| {
+                let info = json!({ "container": container.reference() });
+                client.call("container_info", info).send().data()["engine"].clone()
+            };
+            for root in &roots {
+                let right = info(root)["host_rights"].to_string();
+                assert!(right.contains("it has / of the host"), "{right}");
+                for (tool, arguments) in running_calls(&root.reference()) {
+                    let refused = client.call(tool, arguments).send().body;
+                    assert!(refused.contains(ROOT), "{tool}: {refused}");
+                }
+            }
+            assert_eq!(info(&plain).get("host_rights"), None);
+            let shell = json!({ "container": plain.reference(), "command": "true" });
+            let ran = client.call("container_shell", shell).send().data();
+            assert_eq!(ran["exit_code"], 0);
+        }
+        engine.cli(&["volume", "rm", "--force", &volume]);
     }
 }
 

@@ -21,7 +21,7 @@ use super::orphans::Orphans;
 use super::tools::output;
 use crate::engines::clients::{EngineClients, refusal};
 use crate::engines::oci::{OciContainer, find_container};
-use crate::engines::{EngineError, EngineStatus, InspectedContainer, host_rights};
+use crate::engines::{EngineError, EngineStatus, InspectedContainer, running_host_rights};
 
 /// The most containers remembered. One more clears them all, which costs one lxc-info for each.
 const MAX_REMEMBERED: usize = 1024;
@@ -206,13 +206,10 @@ impl HostContainers {
             let known = self
                 .recall(name)
                 .filter(|known| known.is_of(engine.id.as_str(), init));
-            let rights = || {
-                host_rights(&engine)
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect()
-            };
-            known.or_else(|| RunningContainer::of_engine(engine.id.as_str(), init, rights()))
+            known.or_else(|| {
+                let rights = running_host_rights(&engine, init);
+                RunningContainer::of_engine(engine.id.as_str(), init, rights)
+            })
         });
         self.remember(name, running.clone());
         Ok(ContainerRunState {

@@ -1,7 +1,7 @@
 //! Which rights over the host a container has: with one of them, a command in it can do what root on the host can.
 //!
-//! It finds what the engine's answer shows. It does not show a symbolic link on the host at a mount's source, nor the
-//! options of a named volume, which can be a directory of the host.
+//! The engine's answer shows neither a symbolic link on the host at a mount's source nor the options of a named volume,
+//! which can be a directory of the host. So the mounts of a running container are read from the kernel too.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -29,6 +29,8 @@ pub enum HostRight {
     Disk(PathBuf),
     /// It may write to the kernel's settings in `/proc/sys`.
     KernelSettings,
+    /// Not all of its mounts can be read, so it may have any.
+    UnknownMounts,
 }
 
 /// Sockets through which root's services take orders.
@@ -128,7 +130,7 @@ const DISKS: [&str; 14] = [
 /// Devices that are the host's memory and ports.
 const MEMORY_DEVICES: [&str; 3] = ["mem", "kmem", "port"];
 
-/// Returns the rights over the host that a container has; none for a usual container.
+/// Returns the rights over the host that the engine's answer shows for a container; none for a usual container.
 pub fn host_rights(container: &InspectedContainer) -> Vec<HostRight> {
     let given = &container.confinement;
     let mut rights = Vec::new();
@@ -164,7 +166,11 @@ fn right_of_mount(mount: &EngineMount) -> Option<HostRight> {
     if mount.source.is_empty() || mount.kind == "tmpfs" {
         return None;
     }
-    let source = normalized(&mount.source);
+    right_of_path(normalized(&mount.source), mount.is_writable)
+}
+
+/// Returns the right that a mount of this path of the host gives.
+pub(super) fn right_of_path(source: PathBuf, is_writable: bool) -> Option<HostRight> {
     let name = source.file_name().and_then(|name| name.to_str());
     if name.is_some_and(|name| ENGINE_SOCKET_NAMES.contains(&name)) {
         return Some(HostRight::ControlSocket(source));
@@ -179,7 +185,7 @@ fn right_of_mount(mount: &EngineMount) -> Option<HostRight> {
     if sockets.any(is_given) {
         return Some(HostRight::ControlSocket(source));
     }
-    if !mount.is_writable {
+    if !is_writable {
         return None;
     }
     let is_above = |path: &&Path| path.starts_with(&source);
@@ -252,6 +258,7 @@ impl fmt::Display for HostRight {
             Self::AllDevices => f.write_str("it has all devices or the memory of the host"),
             Self::Disk(path) => write!(f, "it has the disk {} of the host", path.display()),
             Self::KernelSettings => f.write_str("it may change the kernel's settings"),
+            Self::UnknownMounts => f.write_str("not all of its mounts can be read"),
         }
     }
 }

@@ -27,6 +27,7 @@ mod log_reader;
 mod log_request;
 pub mod oci;
 pub mod oci_process;
+mod real_mounts;
 mod restart_policy;
 mod socket;
 mod text;
@@ -46,4 +47,5 @@ pub use log_reader::{EngineLog, EngineLogLine};
 pub use log_request::{
     EngineLogOrder, EngineLogPosition, EngineLogRequest, EngineLogStream, MAX_LOG_LINES,
 };
+pub use real_mounts::running_host_rights;
 pub use restart_policy::RestartPolicy;

@@ -50,9 +50,12 @@ impl ContainerRuntime for EngineRuntime {
         };
         let state = asked.state.unwrap_or_default();
         let mut facts = asked.engine.as_ref().map(engine_facts);
-        let entry = asked.running.as_ref().map(|running| &running.entry);
-        if let (Some(facts), Some(CommandEntry::None(why))) = (&mut facts, entry) {
-            facts.no_commands = Some(why.to_string());
+        if let (Some(facts), Some(running)) = (&mut facts, &asked.running) {
+            // The kernel shows more of them than the engine.
+            facts.host_rights.clone_from(&running.host_rights);
+            if let CommandEntry::None(why) = &running.entry {
+                facts.no_commands = Some(why.to_string());
+            }
         }
         let facts = facts.and_then(|facts| serde_json::to_string(&facts).ok());
         let init = asked.running.map(|running| running.init);
