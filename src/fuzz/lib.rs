@@ -9,6 +9,8 @@
 mod accept;
 mod arguments;
 mod cursors;
+mod engine_events;
+mod engine_logs;
 mod event_ids;
 mod frames;
 mod header_values;

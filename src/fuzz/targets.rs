@@ -1,8 +1,9 @@
 //! The table of targets: each accepts any bytes, and panics if its property does not hold.
 
 use super::{
-    accept, arguments, cursors, event_ids, frames, header_values, headers, hosts, jsonrpc, lines,
-    names, patches, pointers, results, schemas, sealed, secrets, settings, sse, templates, traces,
+    accept, arguments, cursors, engine_events, engine_logs, event_ids, frames, header_values,
+    headers, hosts, jsonrpc, lines, names, patches, pointers, results, schemas, sealed, secrets,
+    settings, sse, templates, traces,
 };
 
 /// One target.
@@ -36,6 +37,8 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "patches",       property: patches::change_whole_or_nothing },
     FuzzTarget { name: "differences",   property: patches::lead_from_one_to_the_other },
     FuzzTarget { name: "frames",        property: frames::come_out_as_they_went_in },
+    FuzzTarget { name: "engine_logs",   property: engine_logs::are_the_same_lines_in_any_pieces },
+    FuzzTarget { name: "engine_events", property: engine_events::are_ids_and_names_alone },
     FuzzTarget { name: "names",         property: names::mean_what_they_say },
     FuzzTarget { name: "settings",      property: settings::are_read_or_explained },
     FuzzTarget { name: "secrets",       property: secrets::are_not_written_down },

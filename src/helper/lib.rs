@@ -12,6 +12,11 @@ mod service;
 mod systemd;
 
 pub use context::helper_context::sweep;
+#[cfg(feature = "testing")]
+pub use engines::{
+    ChangedContainer, EngineError, EngineLogStream, MAX_LOG_LINE_BYTES, RawLogLine, read_events,
+    read_log_lines,
+};
 pub use lxc::jailed::{JAIL_NAME, jail};
 pub use processes::accounts::uid_of;
 pub use processes::reaper::reap;

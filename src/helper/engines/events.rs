@@ -212,6 +212,27 @@ impl EventLines {
     }
 }
 
+/// Returns what each event of a stream means that arrives in pieces of at most this many bytes, as fuzz targets read it.
+#[cfg(feature = "testing")]
+pub fn read_events(
+    bytes: &[u8],
+    piece: usize,
+) -> Vec<Result<Option<ChangedContainer>, EngineError>> {
+    let client = EngineClient::new(super::kind::EngineKind::Docker, std::path::PathBuf::new());
+    let mut lines = EventLines::default();
+    let mut events = Vec::new();
+    for piece in bytes.chunks(piece.max(1)) {
+        lines.unread = Bytes::copy_from_slice(piece);
+        while let Some(line) = lines.take_line() {
+            events.push(match line {
+                EventLine::TooLong => Ok(Some(ChangedContainer::default())),
+                EventLine::Whole(line) => parse_event(&client, &line),
+            });
+        }
+    }
+    events
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

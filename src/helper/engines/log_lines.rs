@@ -24,13 +24,15 @@ const HEADER_BYTES: usize = 8;
 
 /// A line as it comes from the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RawLogLine {
-    pub(super) stream: EngineLogStream,
+pub struct RawLogLine {
+    /// Where the container wrote it.
+    pub stream: EngineLogStream,
     /// Nanoseconds since 1970; `None` if the line does not begin with a time.
-    pub(super) time_ns: Option<u64>,
-    pub(super) text: Vec<u8>,
+    pub time_ns: Option<u64>,
+    /// The text without its time and its line feed.
+    pub text: Vec<u8>,
     /// Whether the end of the text was left out.
-    pub(super) is_cut: bool,
+    pub is_cut: bool,
 }
 
 /// Separates lines, however the bytes arrive.
@@ -293,6 +295,25 @@ impl OpenLine {
 fn parse_time(text: &str) -> Option<u64> {
     let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     u64::try_from(time.unix_timestamp_nanos()).ok()
+}
+
+/// Returns the lines of a log that arrives in pieces of at most this many bytes, as fuzz targets read it.
+///
+/// # Errors
+/// The engine's error in the log, or that it ends within a frame.
+#[cfg(feature = "testing")]
+pub fn read_log_lines(
+    has_tty: bool,
+    bytes: &[u8],
+    piece: usize,
+) -> Result<Vec<RawLogLine>, EngineError> {
+    let mut reader = LogLines::new(has_tty);
+    let mut lines = Vec::new();
+    for piece in bytes.chunks(piece.max(1)) {
+        lines.extend(reader.push(piece)?);
+    }
+    lines.extend(reader.finish()?);
+    Ok(lines)
 }
 
 #[cfg(test)]

@@ -36,6 +36,8 @@ mod version;
 pub use api::{EngineApi, EngineChange};
 pub use container_id::EngineContainerId;
 pub use error::EngineError;
+#[cfg(feature = "testing")]
+pub use events::read_events;
 pub use events::{ChangedContainer, EngineEvents};
 pub use facts::{EngineMount, EnginePort, EngineStatus};
 pub use host_rights::host_rights;
@@ -43,6 +45,8 @@ pub use image::ImageFacts;
 pub use inspect::InspectedContainer;
 pub use kind::EngineKind;
 pub use limits::EngineLimits;
+#[cfg(feature = "testing")]
+pub use log_lines::{MAX_LOG_LINE_BYTES, RawLogLine, read_log_lines};
 pub use log_reader::{EngineLog, EngineLogLine};
 pub use log_request::{
     EngineLogOrder, EngineLogPosition, EngineLogRequest, EngineLogStream, MAX_LOG_LINES,
