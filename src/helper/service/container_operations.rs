@@ -14,6 +14,7 @@ use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::lxc::copies;
 use crate::processes::printing::print;
+use crate::processes::step_error::{StepError, step_end};
 
 /// The mark before a runtime that did not answer, in the list of containers.
 const AWAY: char = '!';
@@ -27,8 +28,8 @@ pub async fn perform(
         return copies::create(context, name, template).await;
     }
     match operation.container().map(ContainerRef::runtime) {
-        Some(RuntimeKind::Lxc) => perform_in(&LxcRuntime, context, operation).await,
-        Some(kind) => perform_in(&EngineRuntime { kind }, context, operation).await,
+        Some(RuntimeKind::Lxc) => step_end(perform_in(&LxcRuntime, context, operation).await),
+        Some(kind) => step_end(perform_in(&EngineRuntime { kind }, context, operation).await),
         None => Err(unsupported()),
     }
 }
@@ -37,7 +38,7 @@ async fn perform_in(
     runtime: &impl ContainerRuntime,
     context: &mut OperationContext<'_>,
     operation: &Operation,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     match operation {
         Operation::ContainerInfo { container } => runtime.print_info(context, container).await,
         Operation::ContainerStart { container } => runtime.start(context, container).await,
@@ -47,20 +48,17 @@ async fn perform_in(
         Operation::ContainerAction { container, action } => {
             runtime.act(context, container, action).await
         }
-        _ => Err(unsupported()),
+        _ => Err(unsupported().into()),
     }
 }
 
 /// Prints the references of the containers that may be seen, and a line `!RUNTIME WHY` for each runtime that did not
 /// answer. If it is the only one that is served, that is an error.
-pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     let policy = helper.policy.now();
-    let listed = match context.relay.wait(list_all(helper, &policy)).await {
-        Ok(listed) => listed?,
-        Err(why) => return Ok(OperationEnd::Killed { why }),
-    };
-    print(context.relay, move || Ok(listed.into_bytes())).await
+    let listed = context.relay.wait(list_all(helper, &policy)).await??;
+    Ok(print(context.relay, move || Ok(listed.into_bytes())).await?)
 }
 
 async fn list_all(

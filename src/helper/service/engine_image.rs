@@ -7,12 +7,13 @@ use crate::engines::clients::refusal;
 use crate::engines::{EngineApi, EngineError, ImageFacts, InspectedContainer};
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
+use crate::processes::step_error::StepError;
 
 /// Prints the facts as JSON ([`ContainerImage`]).
 pub async fn print_image(
     context: &mut OperationContext<'_>,
     container: &ContainerRef,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     require_root()?;
     let helper = context.helper;
     let asked = async {
@@ -21,15 +22,12 @@ pub async fn print_image(
         let image = image_of(&api, inspected).await;
         image.map_err(|error| refusal(&error))
     };
-    let image = match context.relay.wait(asked).await {
-        Ok(image) => image?,
-        Err(why) => return Ok(OperationEnd::Killed { why }),
-    };
-    print(context.relay, move || {
+    let image = context.relay.wait(asked).await??;
+    let facts = move || {
         let facts = serde_json::to_vec(&image);
         facts.map_err(|cause| OperationRefusal::failed(format!("the image's facts: {cause}")))
-    })
-    .await
+    };
+    Ok(print(context.relay, facts).await?)
 }
 
 async fn image_of(

@@ -14,6 +14,7 @@ use crate::engines::{
 use crate::processes::answers::line;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
+use crate::processes::step_error::StepError;
 
 /// The most bytes of an answer. Further lines are left out, and the header says so.
 const MAX_BYTES: usize = 512 * 1024;
@@ -36,15 +37,12 @@ pub async fn print_lines(
     context: &mut OperationContext<'_>,
     container: &ContainerRef,
     wanted: &WantedLines<'_>,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     require_root()?;
     let read = read_log(context.helper, container, wanted);
-    let log = match context.relay.wait(read).await {
-        Ok(log) => log?,
-        Err(why) => return Ok(OperationEnd::Killed { why }),
-    };
+    let log = context.relay.wait(read).await??;
     let is_forward = wanted.after.is_some();
-    print(context.relay, move || Ok(answer(&log, is_forward))).await
+    Ok(print(context.relay, move || Ok(answer(&log, is_forward))).await?)
 }
 
 async fn read_log(

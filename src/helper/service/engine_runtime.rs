@@ -17,6 +17,7 @@ use crate::engines::{EngineApi, EngineChange, EngineContainerId, EngineError};
 use crate::lxc::files;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
+use crate::processes::step_error::StepError;
 
 /// An engine.
 #[derive(Debug, Clone, Copy)]
@@ -41,13 +42,13 @@ impl ContainerRuntime for EngineRuntime {
         &self,
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
-    ) -> Result<OperationEnd, OperationRefusal> {
+    ) -> Result<OperationEnd, StepError> {
         require_root()?;
         let helper = context.helper;
-        let asked = match context.relay.wait(helper.containers.ask(container)).await {
-            Ok(asked) => asked?,
-            Err(why) => return Ok(OperationEnd::Killed { why }),
-        };
+        let asked = context
+            .relay
+            .wait(helper.containers.ask(container))
+            .await??;
         let state = asked.state.unwrap_or_default();
         let mut facts = asked.engine.as_ref().map(engine_facts);
         if let (Some(facts), Some(running)) = (&mut facts, &asked.running) {
@@ -59,19 +60,19 @@ impl ContainerRuntime for EngineRuntime {
         }
         let facts = facts.and_then(|facts| serde_json::to_string(&facts).ok());
         let init = asked.running.map(|running| running.init);
-        print(context.relay, move || {
+        let lines = move || {
             let mut lines = info_lines(&state, init);
             lines.extend(facts.map(|facts| format!("Engine: {facts}\n")));
             Ok(lines.into_bytes())
-        })
-        .await
+        };
+        Ok(print(context.relay, lines).await?)
     }
 
     async fn start(
         &self,
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
-    ) -> Result<OperationEnd, OperationRefusal> {
+    ) -> Result<OperationEnd, StepError> {
         self.change(context, container, async |api, id| api.start(id).await)
             .await
     }
@@ -81,7 +82,7 @@ impl ContainerRuntime for EngineRuntime {
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
         grace_s: u32,
-    ) -> Result<OperationEnd, OperationRefusal> {
+    ) -> Result<OperationEnd, StepError> {
         let grace_s = grace_s.min(GRACE_SECONDS);
         self.change(context, container, async |api, id| {
             api.stop(id, grace_s).await
@@ -94,7 +95,7 @@ impl ContainerRuntime for EngineRuntime {
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
         action: &ContainerAction,
-    ) -> Result<OperationEnd, OperationRefusal> {
+    ) -> Result<OperationEnd, StepError> {
         match action {
             ContainerAction::Freeze {} => {
                 self.change(context, container, async |api, id| api.pause(id).await)
@@ -120,16 +121,14 @@ impl ContainerRuntime for EngineRuntime {
             }
             ContainerAction::Image {} => print_image(context, container).await,
             ContainerAction::ListFiles { .. } | ContainerAction::ReadFile { .. } => {
-                files::act(context, container, action).await
+                Ok(files::act(context, container, action).await?)
             }
             ContainerAction::WriteFile { on_host, .. } => {
                 let helper = context.helper;
-                let alive = match context.relay.wait(helper.containers.alive(container)).await {
-                    Ok(alive) => alive?,
-                    Err(why) => return Ok(OperationEnd::Killed { why }),
-                };
+                let alive = helper.containers.alive(container);
+                let alive = context.relay.wait(alive).await??;
                 alive.check_host_rights(container, &helper.policy.now(), *on_host)?;
-                files::act(context, container, action).await
+                Ok(files::act(context, container, action).await?)
             }
             ContainerAction::Printed {
                 lines,
@@ -143,7 +142,7 @@ impl ContainerRuntime for EngineRuntime {
                 };
                 engine_log::print_lines(context, container, &wanted).await
             }
-            _ => Err(self.lacks()),
+            _ => Err(self.lacks().into()),
         }
     }
 }
@@ -155,7 +154,7 @@ impl EngineRuntime {
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
         change: impl AsyncFnOnce(&EngineApi, &EngineContainerId) -> Result<EngineChange, EngineError>,
-    ) -> Result<OperationEnd, OperationRefusal> {
+    ) -> Result<OperationEnd, StepError> {
         require_root()?;
         let helper = context.helper;
         let changed = async {
@@ -163,10 +162,8 @@ impl EngineRuntime {
             let id = helper.containers.inspect(container).await?.id;
             change(&api, &id).await.map_err(|error| refusal(&error))
         };
-        match context.relay.wait(changed).await {
-            Ok(changed) => changed.map(|_| OperationEnd::SUCCESS),
-            Err(why) => Ok(OperationEnd::Killed { why }),
-        }
+        context.relay.wait(changed).await??;
+        Ok(OperationEnd::SUCCESS)
     }
 
     /// The refusal of what only LXC has.

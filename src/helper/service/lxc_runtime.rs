@@ -13,6 +13,7 @@ use crate::lxc::paths::existing;
 use crate::lxc::{copies, definition, files, logs, snapshots};
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
+use crate::processes::step_error::StepError;
 
 /// LXC.
 #[derive(Debug, Clone, Copy)]
@@ -34,16 +35,16 @@ impl ContainerRuntime for LxcRuntime {
         &self,
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
-    ) -> Result<OperationEnd, OperationRefusal> {
+    ) -> Result<OperationEnd, StepError> {
         let helper = context.helper;
         let path = existing(helper, container)?;
-        let asked = match context.relay.wait(helper.containers.ask(container)).await {
-            Ok(asked) => asked?,
-            Err(why) => return Ok(OperationEnd::Killed { why }),
-        };
+        let asked = context
+            .relay
+            .wait(helper.containers.ask(container))
+            .await??;
         let Some(state) = asked.state else {
             if !path.is_file() {
-                return Err(helper.containers.absence_refusal(container));
+                return Err(helper.containers.absence_refusal(container).into());
             }
             // Runs lxc-info again, so that the caller gets its error message.
             let operation = Operation::ContainerInfo {
@@ -52,17 +53,15 @@ impl ContainerRuntime for LxcRuntime {
             return run_tool(context, &operation).await;
         };
         let init = asked.running.map(|running| running.init);
-        print(context.relay, move || {
-            Ok(info_lines(&state, init).into_bytes())
-        })
-        .await
+        let lines = move || Ok(info_lines(&state, init).into_bytes());
+        Ok(print(context.relay, lines).await?)
     }
 
     async fn start(
         &self,
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
-    ) -> Result<OperationEnd, OperationRefusal> {
+    ) -> Result<OperationEnd, StepError> {
         existing(context.helper, container)?;
         context.helper.locks.check_free(container)?;
         let container = container.clone();
@@ -74,7 +73,7 @@ impl ContainerRuntime for LxcRuntime {
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
         grace_s: u32,
-    ) -> Result<OperationEnd, OperationRefusal> {
+    ) -> Result<OperationEnd, StepError> {
         existing(context.helper, container)?;
         context.helper.locks.check_free(container)?;
         let container = container.clone();
@@ -86,12 +85,14 @@ impl ContainerRuntime for LxcRuntime {
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
         action: &ContainerAction,
-    ) -> Result<OperationEnd, OperationRefusal> {
+    ) -> Result<OperationEnd, StepError> {
         let helper = context.helper;
         existing(helper, container)?;
-        match action {
-            ContainerAction::Freeze {} => freeze(context, container, "lxc-freeze").await,
-            ContainerAction::Unfreeze {} => freeze(context, container, "lxc-unfreeze").await,
+        let done = match action {
+            ContainerAction::Freeze {} => return freeze(context, container, "lxc-freeze").await,
+            ContainerAction::Unfreeze {} => {
+                return freeze(context, container, "lxc-unfreeze").await;
+            }
             ContainerAction::Autostart { on } => {
                 definition::autostart(helper, container, *on).await
             }
@@ -119,31 +120,32 @@ impl ContainerRuntime for LxcRuntime {
                 "a container of LXC has no image; this works for containers of Docker and Podman",
             )),
             file => files::act(context, container, file).await,
-        }
+        };
+        Ok(done?)
     }
 }
 
 async fn run_tool(
     context: &mut OperationContext<'_>,
     operation: &Operation,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     require_root()?;
     let tool = tool_for(operation, context.helper.containers.lxcpath());
     let tool = tool.ok_or_else(|| OperationRefusal::failed("unsupported operation"))?;
-    context.run_tool(&tool).await
+    Ok(context.run_tool(&tool).await?)
 }
 
 async fn freeze(
     context: &mut OperationContext<'_>,
     container: &ContainerRef,
     name: &'static str,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     helper.locks.check_free(container)?;
-    match context.relay.wait(helper.containers.alive(container)).await {
-        Ok(alive) => alive?,
-        Err(why) => return Ok(OperationEnd::Killed { why }),
-    };
+    context
+        .relay
+        .wait(helper.containers.alive(container))
+        .await??;
     let tool = freezer(name, container, helper.containers.lxcpath());
-    context.run_tool(&tool).await
+    Ok(context.run_tool(&tool).await?)
 }

@@ -13,6 +13,7 @@ use crate::lxc::paths::{existing, inside};
 use crate::lxc::vitals::{lines, vitals, vitals_and_usage};
 use crate::processes::commands::{require_root, run_in_container, run_on_host};
 use crate::processes::printing::print;
+use crate::processes::step_error::{StepError, step_end};
 use crate::systemd::{journal, power, units};
 
 /// Checks an operation against the owner's policy file.
@@ -39,7 +40,7 @@ pub async fn perform(
     check(context.helper, operation)?;
     match operation {
         Operation::Ping {} => Ok(OperationEnd::SUCCESS),
-        Operation::Bounds {} => policy_check::report(context).await,
+        Operation::Bounds {} => step_end(policy_check::report(context).await),
         Operation::HostCommand { command } => run_on_host(context, command).await,
         Operation::ContainerCommand {
             container,
@@ -50,7 +51,7 @@ pub async fn perform(
         Operation::ContainerOsRelease { container } => os_release(context, container).await,
         Operation::ContainerDisk { container } => disk(context, container).await,
         Operation::ContainerVitals { container } => {
-            container_vitals(context, container.as_ref()).await
+            step_end(container_vitals(context, container.as_ref()).await)
         }
         Operation::ContainerEvents {} => events::report(context).await,
         Operation::ContainerInfo { .. }
@@ -62,8 +63,8 @@ pub async fn perform(
         }
         Operation::Mail(letter) => mail::send(context, letter).await,
         Operation::Backup { action } => operations::perform(context, action).await,
-        Operation::ContainerList {} => container_operations::list(context).await,
-        Operation::RuntimeReport {} => runtime_report::report(context).await,
+        Operation::ContainerList {} => step_end(container_operations::list(context).await),
+        Operation::RuntimeReport {} => step_end(runtime_report::report(context).await),
         Operation::Restart { plan } => power::schedule(context, "reboot", plan).await,
         Operation::Shutdown { plan } => power::schedule(context, "poweroff", plan).await,
         Operation::CancelShutdown {} => power::cancel(context).await,
@@ -104,30 +105,25 @@ async fn config(
 async fn container_vitals(
     context: &mut OperationContext<'_>,
     container: Option<&ContainerRef>,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     require_root()?;
     if let Some(name) = container {
-        let running = match context.relay.wait(helper.containers.alive(name)).await {
-            Ok(alive) => alive?,
-            Err(why) => return Ok(OperationEnd::Killed { why }),
-        };
+        let running = context.relay.wait(helper.containers.alive(name)).await??;
         let name = name.clone();
-        return print(context.relay, move || {
-            Ok(lines(vitals_and_usage(name, &running)))
-        })
-        .await;
+        let of_one = move || Ok(lines(vitals_and_usage(name, &running)));
+        return Ok(print(context.relay, of_one).await?);
     }
     let mut running = helper.containers.still_running();
     let policy = helper.policy.now();
     running.retain(|(name, _)| policy.allows_container(name.as_str()));
-    print(context.relay, move || {
+    let of_all = move || {
         let all = running.into_iter();
         Ok(lines(
             all.filter_map(|(name, running)| vitals(name, &running)),
         ))
-    })
-    .await
+    };
+    Ok(print(context.relay, of_all).await?)
 }
 
 async fn os_release(

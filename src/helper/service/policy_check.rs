@@ -6,6 +6,7 @@ use gatewren_wire::operations::{
 };
 
 use crate::context::operation_context::OperationContext;
+use crate::processes::step_error::StepError;
 
 /// Rejects an operation that the owner's file does not allow, whatever the front's policy is.
 pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), OperationRefusal> {
@@ -23,7 +24,7 @@ pub fn check(policy: &HelperPolicy, operation: &Operation) -> Result<(), Operati
 }
 
 /// Sends the enabled classes to the caller, now and after each change, until it disconnects.
-pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, StepError> {
     let mut policy = context.helper.policy.clone();
     let mut last = None;
     while context.relay.is_reachable() {
@@ -39,12 +40,9 @@ pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, 
             line.push(b'\n');
             context.relay.write_stdout(line).await;
         }
-        if let Err(why) = context.relay.wait(policy.changed()).await {
-            return Ok(OperationEnd::Killed { why });
-        }
+        context.relay.wait(policy.changed()).await?;
     }
-    let why = KillReason::Cancelled;
-    Ok(OperationEnd::Killed { why })
+    Err(StepError::Killed(KillReason::Cancelled))
 }
 
 fn refusal_text(class: HelperClass) -> &'static str {

@@ -13,6 +13,7 @@ use gatewren_wire::operations::{ContainerAction, ContainerRef, OperationEnd, Ope
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::lxc::network::NetworkNamespace;
+use crate::processes::step_error::StepError;
 
 /// A container runtime. Every function checks nothing of the owner's policy; that was done before.
 pub trait ContainerRuntime {
@@ -27,14 +28,14 @@ pub trait ContainerRuntime {
         &self,
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
-    ) -> Result<OperationEnd, OperationRefusal>;
+    ) -> Result<OperationEnd, StepError>;
 
     /// Starts a container.
     async fn start(
         &self,
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
-    ) -> Result<OperationEnd, OperationRefusal>;
+    ) -> Result<OperationEnd, StepError>;
 
     /// Stops a container: asks it to end, and kills it after the grace period in seconds.
     async fn stop(
@@ -42,7 +43,7 @@ pub trait ContainerRuntime {
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
         grace_s: u32,
-    ) -> Result<OperationEnd, OperationRefusal>;
+    ) -> Result<OperationEnd, StepError>;
 
     /// Performs another action on a container.
     async fn act(
@@ -50,7 +51,7 @@ pub trait ContainerRuntime {
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
         action: &ContainerAction,
-    ) -> Result<OperationEnd, OperationRefusal>;
+    ) -> Result<OperationEnd, StepError>;
 }
 
 /// Returns the state, the first process and its addresses in the format of `lxc-info`.

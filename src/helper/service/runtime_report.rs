@@ -10,22 +10,20 @@ use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::engines::EngineError;
 use crate::processes::printing::print;
+use crate::processes::step_error::StepError;
 
 /// Prints a report of each runtime, a JSON object a line.
-pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
+pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     let policy = helper.policy.now();
     let mut lines = String::new();
     for kind in RuntimeKind::ALL {
-        let report = match context.relay.wait(report_of(helper, &policy, kind)).await {
-            Ok(report) => report,
-            Err(why) => return Ok(OperationEnd::Killed { why }),
-        };
+        let report = context.relay.wait(report_of(helper, &policy, kind)).await?;
         // Plain strings always serialize.
         lines.push_str(&serde_json::to_string(&report).unwrap_or_default());
         lines.push('\n');
     }
-    print(context.relay, move || Ok(lines.into_bytes())).await
+    Ok(print(context.relay, move || Ok(lines.into_bytes())).await?)
 }
 
 async fn report_of(
