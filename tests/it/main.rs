@@ -20,6 +20,7 @@ mod container_tools;
 mod crash_daemon;
 mod dialect;
 mod engine_confinement;
+mod engine_files;
 mod engine_host_rights;
 mod engine_kill;
 mod engine_names;

@@ -1,9 +1,11 @@
 //! The API of one engine: a function for each request, with its arguments and answer typed.
 
+use std::io;
 use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 
+use super::archive::{ArchiveBytes, ArchivePath, PathKind, read_archive};
 use super::client::EngineClient;
 use super::container_id::{EngineContainerId, ImageId, SafeReference};
 use super::endpoint::{EngineEndpoint, GracePeriod, MAX_GRACE_S};
@@ -22,6 +24,9 @@ use super::log_reader::{EngineLog, read_log};
 use super::log_request::EngineLogRequest;
 use super::version::ApiVersion;
 use gatewren_base::sys::{sanitize, shorten};
+
+/// The header with the facts about a path.
+const PATH_STAT: &str = "x-docker-container-path-stat";
 
 /// The API of an engine on its Unix socket. Each request has its own connection. Cloning is cheap; clones share the
 /// negotiated version.
@@ -122,6 +127,45 @@ impl EngineApi {
         request: &EngineLogRequest,
     ) -> Result<EngineLog, EngineError> {
         read_log(&self.client, id, request).await
+    }
+
+    /// Returns what a path in a container is; `None` if nothing is there. A link is not followed if it is the last part
+    /// of the path.
+    pub async fn path_kind(
+        &self,
+        id: &EngineContainerId,
+        path: &str,
+    ) -> Result<Option<PathKind>, EngineError> {
+        let path = ArchivePath::of(path);
+        let endpoint = EngineEndpoint::PathStat(id, &path);
+        let answer = self.client.try_open(&endpoint, String::new());
+        let response = match self.client.within_time(&endpoint, answer).await? {
+            Ok(response) => response,
+            Err(rejection) if rejection.is_not_found() => return Ok(None),
+            Err(rejection) => return Err(rejection.into_error()),
+        };
+        let kind = response.header(PATH_STAT).and_then(PathKind::parse);
+        kind.map(Some).ok_or_else(|| {
+            let kind = self.kind();
+            EngineError::Unreadable(format!("{kind} does not say what a path in a container is"))
+        })
+    }
+
+    /// Reads a file of a container, or a directory with everything below it, as a tar stream on a blocking thread: at
+    /// most 64 MiB within 10 s. Returns what the reader returns.
+    pub async fn archive<T: Send + 'static>(
+        &self,
+        id: &EngineContainerId,
+        path: &str,
+        read: impl FnOnce(ArchiveBytes) -> io::Result<T> + Send + 'static,
+    ) -> Result<io::Result<T>, EngineError> {
+        let path = ArchivePath::of(path);
+        let endpoint = EngineEndpoint::Archive(id, &path);
+        let answer = async {
+            let response = self.client.open(&endpoint, String::new()).await?;
+            read_archive(response, read).await
+        };
+        self.client.within_time(&endpoint, answer).await
     }
 
     /// Returns the facts about an image.

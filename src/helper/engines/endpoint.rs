@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hyper::Method;
 
+use super::archive::ArchivePath;
 use super::container_id::{EngineContainerId, ImageId, SafeReference};
 use super::image_name::ImageName;
 use super::log_request::LogQueryString;
@@ -37,6 +38,10 @@ pub(super) enum EngineEndpoint<'a> {
     Update(&'a EngineContainerId),
     /// A part of a container's log.
     Logs(&'a EngineContainerId, LogQueryString),
+    /// A file of a container, or a directory with everything below it, as a tar stream. It is never written.
+    Archive(&'a EngineContainerId, &'a ArchivePath),
+    /// What a path in a container is, without its content.
+    PathStat(&'a EngineContainerId, &'a ArchivePath),
     /// The image that has a name now.
     NamedImage(ImageName<'a>),
     /// One image.
@@ -58,9 +63,11 @@ impl EngineEndpoint<'_> {
             | Self::List
             | Self::Inspect(_)
             | Self::Logs(..)
+            | Self::Archive(..)
             | Self::Image(_)
             | Self::NamedImage(_)
             | Self::Events => Method::GET,
+            Self::PathStat(..) => Method::HEAD,
             Self::Start(_)
             | Self::Stop(..)
             | Self::Pause(_)
@@ -82,6 +89,9 @@ impl EngineEndpoint<'_> {
             Self::Unpause(id) => format!("containers/{id}/unpause"),
             Self::Update(id) => format!("containers/{id}/update"),
             Self::Logs(id, query) => format!("containers/{id}/logs?{query}"),
+            Self::Archive(id, path) | Self::PathStat(id, path) => {
+                format!("containers/{id}/archive?path={}", path.as_str())
+            }
             Self::Image(id) => format!("images/{id}/json"),
             Self::NamedImage(name) => format!("images/{}/json", name.as_str()),
             // {"type":["container"]}

@@ -161,6 +161,11 @@ impl EngineResponse {
 }
 
 impl Rejection {
+    /// Whether the engine has nothing at the path of the request. An answer to HEAD has no message.
+    pub(super) fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
     /// Whether the engine does not accept the version in the path, as after an update.
     pub(super) fn is_about_version(&self) -> bool {
         let message = self.message.as_deref().unwrap_or_default();

@@ -2,6 +2,7 @@
 //! requests that create or enter containers do not exist here.
 
 mod api;
+mod archive;
 mod client;
 pub mod clients;
 mod container_id;
@@ -34,6 +35,7 @@ mod text;
 mod version;
 
 pub use api::{EngineApi, EngineChange};
+pub use archive::{MAX_ARCHIVE_BYTES, PathKind};
 pub use container_id::EngineContainerId;
 pub use error::EngineError;
 #[cfg(feature = "testing")]

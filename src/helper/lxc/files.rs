@@ -20,13 +20,13 @@ use crate::processes::answers::{line, to_its_end};
 use crate::processes::printing::print;
 
 /// The most bytes of a file in one response; the rest is cut off.
-const READ_BYTES: u32 = 1024 * 1024;
+pub const READ_BYTES: u32 = 1024 * 1024;
 
 /// The most entries in one response; the rest are omitted.
-const ENTRIES: u32 = 1000;
+pub const ENTRIES: u32 = 1000;
 
 /// The most names of a directory that are read; the rest are omitted.
-const NAMES: usize = 100_000;
+pub const NAMES: usize = 100_000;
 
 /// Performs an action on files in a container.
 pub async fn act(
@@ -147,7 +147,7 @@ fn entry(name: &OsString, facts: &Metadata) -> InsideEntry {
 }
 
 /// Converts an error to a refusal; `path` is the one that the caller named.
-fn file_refusal(path: &InsidePath, cause: &io::Error) -> OperationRefusal {
+pub fn file_refusal(path: &InsidePath, cause: &io::Error) -> OperationRefusal {
     use io::ErrorKind::{CrossesDevices, InvalidInput, NotADirectory, NotFound};
     let path = path.to_string();
     let path = path.escape_debug();

@@ -8,6 +8,7 @@ use super::engine_image::print_image;
 use super::engine_limits;
 use super::engine_log::{self, WantedLines};
 use super::runtime::{ContainerRuntime, info_lines};
+use super::stopped_files;
 use crate::context::containers::CommandEntry;
 use crate::context::helper_context::HelperContext;
 use crate::context::limits::GRACE_SECONDS;
@@ -121,7 +122,7 @@ impl ContainerRuntime for EngineRuntime {
             }
             ContainerAction::Image {} => print_image(context, container).await,
             ContainerAction::ListFiles { .. } | ContainerAction::ReadFile { .. } => {
-                Ok(files::act(context, container, action).await?)
+                self.act_on_files(context, container, action).await
             }
             ContainerAction::WriteFile { on_host, .. } => {
                 let helper = context.helper;
@@ -164,6 +165,27 @@ impl EngineRuntime {
         };
         context.relay.wait(changed).await??;
         Ok(OperationEnd::SUCCESS)
+    }
+
+    /// Lists or reads files: in the mounted root of a container that runs, or else through the engine.
+    async fn act_on_files(
+        &self,
+        context: &mut OperationContext<'_>,
+        container: &ContainerRef,
+        action: &ContainerAction,
+    ) -> Result<OperationEnd, StepError> {
+        require_root()?;
+        let helper = context.helper;
+        let asked = context
+            .relay
+            .wait(helper.containers.ask(container))
+            .await??;
+        match asked.engine {
+            Some(stopped) if !stopped.state.is_running && !stopped.state.is_paused => {
+                stopped_files::act(context, container, &stopped, action).await
+            }
+            _ => Ok(files::act(context, container, action).await?),
+        }
     }
 
     /// The refusal of what only LXC has.

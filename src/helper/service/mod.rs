@@ -18,3 +18,4 @@ pub mod policy_check;
 pub mod runtime;
 pub mod runtime_report;
 pub mod serve;
+pub mod stopped_files;
