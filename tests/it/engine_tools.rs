@@ -48,6 +48,43 @@ fn tools_take_references_of_both_engines_and_names_that_only_one_container_has()
 }
 
 #[test]
+fn a_process_is_shown_with_the_container_of_the_engine_that_it_is_in() {
+    let engines: Vec<Engine> = EngineKind::ALL
+        .into_iter()
+        .filter_map(Engine::shared)
+        .collect();
+    if engines.is_empty() {
+        return;
+    }
+    let server = server().policy("admin").engines(&engines).start();
+    for engine in &engines {
+        let own = engine.run(&[]);
+        let reference = own.reference();
+        // It is deleted with the container.
+        engine.cli(&[
+            "exec",
+            "--detach",
+            &own.name,
+            "/bin/sh",
+            "-c",
+            "while :; do :; done",
+        ]);
+        wait_until("its busy process is among the first", IN_TIME, || {
+            let list = server
+                .client()
+                .call("server_processes", json!({}))
+                .send()
+                .data();
+            let mut processes = list["processes"].as_array().unwrap().iter();
+            processes.any(|one| {
+                let of = one["container"].as_str();
+                of == Some(reference.as_str()) && one["cpu_percent"].as_f64() > Some(5.0)
+            })
+        });
+    }
+}
+
+#[test]
 fn a_container_of_lxc_is_never_made_under_the_name_of_another_runtimes_container() {
     let Some(engine) = Engine::shared(EngineKind::Docker) else {
         return;

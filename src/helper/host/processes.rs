@@ -2,14 +2,17 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gatewren_base::config::{ContainerMentions, HelperPolicy};
+use gatewren_base::sys::cgroup2_mount;
 use gatewren_base::sys::source::{field, names, text};
 use gatewren_base::telemetry::redact_text;
-use gatewren_wire::operations::{ProcessOrder, ProcessUsage, ProcessUsageList};
+use gatewren_wire::operations::{ContainerRef, ProcessOrder, ProcessUsage, ProcessUsageList};
+
+use crate::context::containers::HostContainers;
 
 /// The most processes in a list; more are cut off.
 const MOST: u32 = 100;
@@ -24,8 +27,52 @@ const COMMAND_CHARS: usize = 200;
 /// today.
 const TICKS: f64 = 100.0;
 
+/// The running containers by their cgroups. A cgroup's name does not always tell: LXC appends a number if another has the
+/// name, and the names of Docker and Podman are ids.
+#[derive(Debug, Default)]
+pub struct ContainerCgroups {
+    mount: PathBuf,
+    groups: Vec<ContainerCgroup>,
+}
+
+/// A container's cgroup, version 2.
+#[derive(Debug)]
+struct ContainerCgroup {
+    path: PathBuf,
+    container: ContainerRef,
+}
+
+impl ContainerCgroups {
+    /// Returns the cgroups of the containers that are known to run.
+    pub fn of(containers: &HostContainers) -> Self {
+        let running = containers.still_running().into_iter();
+        let groups = running.filter_map(|(container, running)| {
+            let path = running.payload?;
+            Some(ContainerCgroup { path, container })
+        });
+        Self {
+            mount: cgroup2_mount().unwrap_or_default(),
+            groups: groups.collect(),
+        }
+    }
+
+    /// Returns the container of a process with this `/proc/PID/cgroup`: the innermost, if one is inside another.
+    fn container(&self, groups: &str) -> Option<&ContainerRef> {
+        let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+        let path = self.mount.join(path);
+        let around = self.groups.iter().filter(|one| path.starts_with(&one.path));
+        let inner = around.max_by_key(|one| one.path.as_os_str().len())?;
+        Some(&inner.container)
+    }
+}
+
 /// Returns the processes that use the most, as JSON, without those of containers that the policy file hides.
-pub fn list(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
+pub fn list(
+    order: ProcessOrder,
+    most: u32,
+    policy: &HelperPolicy,
+    containers: &ContainerCgroups,
+) -> Vec<u8> {
     let proc = Path::new("/proc");
     let (before, start) = (times(proc), Instant::now());
     thread::sleep(SAMPLE);
@@ -45,7 +92,7 @@ pub fn list(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
     };
     let mut all: Vec<ProcessLoad> = after
         .iter()
-        .filter(|(pid, _)| is_shown(&proc.join(pid.to_string()), policy))
+        .filter(|(pid, _)| is_shown(&proc.join(pid.to_string()), policy, containers))
         .map(used)
         .collect();
     let total = u32::try_from(all.len()).unwrap_or(u32::MAX);
@@ -53,7 +100,8 @@ pub fn list(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
     all.truncate(usize::try_from(most.min(MOST)).unwrap_or_default());
     let processes = all.into_iter().filter_map(|load| {
         let started_s = after.get(&load.pid)?.started / 100;
-        describe(&load, uptime_s.saturating_sub(started_s))
+        let age_s = uptime_s.saturating_sub(started_s);
+        describe(&load, age_s, containers)
     });
     let list = ProcessUsageList {
         processes: processes.collect(),
@@ -65,12 +113,18 @@ pub fn list(order: ProcessOrder, most: u32, policy: &HelperPolicy) -> Vec<u8> {
 
 /// Returns whether a process may be shown. If it belongs to a container, runs one or is about one, its cgroups, its
 /// name or its command line show that.
-fn is_shown(process: &Path, policy: &HelperPolicy) -> bool {
-    policy.shows_all_containers()
-        || ["cgroup", "comm", "cmdline"].iter().all(|file| {
-            let text = text(process.join(file)).unwrap_or_default();
-            ContainerMentions::show(&text, |name| policy.shows_container(name))
-        })
+fn is_shown(process: &Path, policy: &HelperPolicy, containers: &ContainerCgroups) -> bool {
+    if policy.shows_all_containers() {
+        return true;
+    }
+    let groups = text(process.join("cgroup")).unwrap_or_default();
+    let shows = |text: &str| ContainerMentions::show(text, |name| policy.shows_container(name));
+    let is_in_shown = match containers.container(&groups) {
+        Some(container) => policy.shows_container(container.as_str()),
+        None => shows(&groups),
+    };
+    let mut files = ["comm", "cmdline"].iter();
+    is_in_shown && files.all(|file| shows(&text(process.join(file)).unwrap_or_default()))
 }
 
 /// How much a process uses.
@@ -138,9 +192,10 @@ fn kilobytes(status: &str) -> u64 {
 }
 
 /// Describes a process; `None` if it has already exited.
-fn describe(load: &ProcessLoad, age_s: u64) -> Option<ProcessUsage> {
+fn describe(load: &ProcessLoad, age_s: u64, containers: &ContainerCgroups) -> Option<ProcessUsage> {
     let process = &Path::new("/proc").join(load.pid.to_string());
     let status = text(process.join("status"))?;
+    let groups = text(process.join("cgroup")).unwrap_or_default();
     let first = |name: &str| field(&status, name, ':')?.split_whitespace().next();
     let name = field(&status, "Name", ':')?.to_owned();
     Some(ProcessUsage {
@@ -154,7 +209,8 @@ fn describe(load: &ProcessLoad, age_s: u64) -> Option<ProcessUsage> {
         memory_bytes: kilobytes(&status),
         threads: first("Threads")?.parse().ok()?,
         age_s,
-        cgroup: cgroup(process),
+        cgroup: cgroup(&groups),
+        container: containers.container(&groups).cloned(),
     })
 }
 
@@ -166,8 +222,7 @@ fn command(process: &Path) -> String {
 }
 
 /// On a host that still has version 1 cgroups, one of them contains the container's name.
-fn cgroup(process: &Path) -> String {
-    let groups = text(process.join("cgroup")).unwrap_or_default();
+fn cgroup(groups: &str) -> String {
     let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
     let of_lxc = groups
         .lines()
@@ -187,6 +242,11 @@ mod tests {
     use super::super::processes::*;
     use gatewren_base::sys::{own_pid, own_uid};
 
+    fn listed(order: ProcessOrder, most: u32) -> Vec<u8> {
+        let containers = ContainerCgroups::default();
+        list(order, most, &HelperPolicy::default(), &containers)
+    }
+
     #[test]
     fn a_hostile_name_does_not_move_the_fields() {
         let line = "7 (a) S 99 (b) R 3 7 7 0 -1 4194560 1 0 0 0 11 22 0 0 20 0 1 0 4242 1 2";
@@ -198,8 +258,7 @@ mod tests {
     #[test]
     fn those_that_use_most_come_first() {
         for order in [ProcessOrder::Cpu, ProcessOrder::Memory] {
-            let usage: ProcessUsageList =
-                serde_json::from_slice(&list(order, 5, &HelperPolicy::default())).unwrap();
+            let usage: ProcessUsageList = serde_json::from_slice(&listed(order, 5)).unwrap();
             assert!((1..=5).contains(&usage.processes.len()), "{usage:?}");
             let keys = usage.processes.iter().map(|one| match order {
                 ProcessOrder::Cpu => -one.cpu_percent,
@@ -212,7 +271,7 @@ mod tests {
                 "{usage:?}"
             );
         }
-        assert!(list(ProcessOrder::Cpu, 0, &HelperPolicy::default()).ends_with(b"}"));
+        assert!(listed(ProcessOrder::Cpu, 0).ends_with(b"}"));
     }
 
     #[test]
@@ -222,8 +281,41 @@ mod tests {
             cpu_percent: 0.0,
             memory_bytes: 0,
         };
-        let usage = describe(&load, 1).unwrap();
+        let usage = describe(&load, 1, &ContainerCgroups::default()).unwrap();
         assert!(usage.memory_bytes > 0 && usage.threads > 0 && !usage.command.is_empty());
         assert_eq!(usage.uid, own_uid());
+    }
+
+    #[test]
+    fn a_process_is_of_the_container_whose_cgroup_it_is_in() {
+        let group = |path: &str, container: &str| ContainerCgroup {
+            path: path.into(),
+            container: container.parse().unwrap(),
+        };
+        let known = ContainerCgroups {
+            mount: "/sys/fs/cgroup".into(),
+            groups: vec![
+                group("/sys/fs/cgroup/lxc.payload.alpha-1", "alpha"),
+                group(
+                    "/sys/fs/cgroup/lxc.payload.alpha-1/docker/4e5f",
+                    "docker:web@alpha",
+                ),
+                group("/sys/fs/cgroup/docker/4e5f", "docker:web"),
+            ],
+        };
+        for (groups, expected) in [
+            ("0::/lxc.payload.alpha-1/init.scope\n", Some("alpha")),
+            ("9:freezer:/x\n0::/docker/4e5f\n", Some("docker:web")),
+            (
+                "0::/lxc.payload.alpha-1/docker/4e5f/x\n",
+                Some("docker:web@alpha"),
+            ),
+            ("0::/docker/4e5f0\n", None),
+            ("0::/\n", None),
+            ("", None),
+        ] {
+            let found = known.container(groups).map(ContainerRef::as_str);
+            assert_eq!(found, expected, "{groups}");
+        }
     }
 }

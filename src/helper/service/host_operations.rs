@@ -3,6 +3,7 @@
 use gatewren_wire::operations::{Operation, OperationEnd, OperationRefusal};
 
 use crate::context::operation_context::OperationContext;
+use crate::host::processes::ContainerCgroups;
 use crate::host::{facts, files, firmware, processes, repair, settings, ssh_keys, storage};
 use crate::network::{name_servers, probes, tunnels, wifi};
 use crate::processes::printing::print;
@@ -24,8 +25,9 @@ pub async fn perform(
         }
         Operation::HostProcesses { order, most } => {
             let (order, most, policy) = (*order, *most, context.helper.policy.now());
+            let containers = ContainerCgroups::of(&context.helper.containers);
             print(context.relay, move || {
-                Ok(processes::list(order, most, &policy))
+                Ok(processes::list(order, most, &policy, &containers))
             })
             .await
         }

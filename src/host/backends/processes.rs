@@ -127,15 +127,21 @@ impl ProcessesView {
         })
     }
 
+    /// A cgroup mentions a container by a name that may be another's, or by an id, unless the container is known.
     fn shows(&self, one: &ProcessUsage) -> bool {
-        let mut texts = [&one.cgroup, &one.name, &one.command].into_iter();
-        texts.all(|text| self.access.shows_text(text))
+        let is_in_shown = match &one.container {
+            Some(container) => self.access.shows(container),
+            None => self.access.shows_text(&one.cgroup),
+        };
+        let mut texts = [&one.name, &one.command].into_iter();
+        is_in_shown && texts.all(|text| self.access.shows_text(text))
     }
 }
 
 fn process(seen: &ProcessUsage, users: &BTreeMap<u32, String>) -> Process {
     let plain = |text: &str| neutralise(text).into_owned();
     let user = users.get(&seen.uid).cloned();
+    let of_known = seen.container.as_ref().map(ToString::to_string);
     Process {
         pid: seen.pid,
         parent: seen.parent,
@@ -147,7 +153,7 @@ fn process(seen: &ProcessUsage, users: &BTreeMap<u32, String>) -> Process {
         memory_bytes: seen.memory_bytes,
         threads: seen.threads,
         age_s: seen.age_s,
-        container: container_of_group(&seen.cgroup),
+        container: of_known.or_else(|| container_of_group(&seen.cgroup)),
         unit: unit_of_group(&seen.cgroup),
     }
 }
@@ -170,6 +176,7 @@ mod tests {
             threads: 1,
             age_s: 1,
             cgroup: cgroup.to_owned(),
+            container: None,
         }
     }
 
@@ -184,6 +191,12 @@ mod tests {
         assert_eq!(one.container.as_deref(), Some("web"));
         assert_eq!((one.unit.as_deref(), one.user.as_str()), (None, "www-data"));
         assert_eq!(one.name, "nginx^[");
+        let known = ProcessUsage {
+            container: Some("web".parse().unwrap()),
+            ..process_usage("nginx", "/lxc.payload.web-1/init.scope")
+        };
+        let one = process(&known, &BTreeMap::new());
+        assert_eq!(one.container.as_deref(), Some("web"));
         let one = describe("sshd", "/system.slice/ssh.service");
         assert_eq!(one.unit.as_deref(), Some("ssh.service"));
     }
@@ -196,6 +209,13 @@ mod tests {
         };
         let processes = Processes::new(HelperClient::connect_to("/nonexistent".into()));
         let view = processes.view_for(&Reach::of(&space), "r");
+        let inside = |cgroup: &str, container: &str| ProcessUsage {
+            container: Some(container.parse().unwrap()),
+            ..process_usage("nginx", cgroup)
+        };
+        assert!(view.shows(&inside("/docker/4e5f", "docker:web")));
+        assert!(view.shows(&inside("/lxc.payload.web-1", "web")));
+        assert!(!view.shows(&inside("/lxc.payload.web", "vault")));
         for (name, cgroup, is_shown) in [
             ("sshd", "/system.slice/ssh.service", true),
             ("nginx", "/lxc.payload.web/init.scope", true),

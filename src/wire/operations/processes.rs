@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::container_ref::ContainerRef;
+
 /// The resource to sort processes by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -48,4 +50,7 @@ pub struct ProcessUsage {
     pub age_s: u64,
     /// Its cgroup, version 2, from the root of the host.
     pub cgroup: String,
+    /// The container that it is in, as far as the helper knows the container's cgroup.
+    #[serde(default)]
+    pub container: Option<ContainerRef>,
 }
