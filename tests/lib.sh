@@ -107,6 +107,14 @@ need_engine_packages() {
     systemctl --quiet disable docker.service docker.socket containerd.service || true
 }
 
+# may_lock_memory: whether crun may raise RLIMIT_MEMLOCK, which it does for its filter of devices; see lab/memlock.c.
+may_lock_memory() {
+    local capabilities
+    [ "$(ulimit -H -l)" != unlimited ] || return 0
+    capabilities=$(sed -n 's/^CapEff:\s*//p' /proc/self/status)
+    (((0x$capabilities >> 24) & 1)) # CAP_SYS_RESOURCE
+}
+
 # need_command COMMAND PACKAGE...: installs the packages unless the command is there, from wherever it came.
 need_command() { command -v "$1" >/dev/null || need_packages "${@:2}"; }
 

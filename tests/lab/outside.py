@@ -106,8 +106,8 @@ class Client:
     def connect(self):
         return http.client.HTTPSConnection(self.host, self.port, context=self.tls, timeout=BOUND)
 
-    def post(self, message, headers, connection=None):
-        """Sends a message; the connection and the answer, whose body is not read yet."""
+    def send(self, message, headers, connection=None):
+        """Sends a message; the connection, whose answer is not read yet."""
         connection = connection or self.connect()
         sent = {
             "Authorization": f"Bearer {self.token}",
@@ -116,10 +116,20 @@ class Client:
             **headers,
         }
         connection.request("POST", "/mcp", json.dumps(message), sent)
+        return connection
+
+    def post(self, message, headers, connection=None):
+        """Sends a message; the connection and the answer, whose body is not read yet."""
+        connection = self.send(message, headers, connection)
         return connection, connection.getresponse()
 
     def modern(self, method, params=None, connection=None):
         """A request of the stateless revision; the connection and its answer."""
+        connection = self.begin(method, params, connection)
+        return connection, connection.getresponse()
+
+    def begin(self, method, params=None, connection=None):
+        """Sends a request of the stateless revision; the connection, whose answer is not read yet."""
         params = dict(params or {})
         params["_meta"] = {
             "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -129,7 +139,7 @@ class Client:
         if name := params.get("name") or params.get("uri"):
             headers["Mcp-Name"] = name
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return self.post(message, headers, connection)
+        return self.send(message, headers, connection)
 
     def ask(self, method, params=None):
         """The result of a request over a connection of its own."""

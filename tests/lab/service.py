@@ -9,35 +9,10 @@ import difflib
 import json
 import os
 import sys
-import time
 
 import service_ends  # noqa: F401 (its checks run after those here)
-from outside import FRONT, HELPER, Box, Client, check, checks, expect, wait
-
-
-class Skipped(Exception):
-    """A check that can say nothing here, and why."""
-
-
-class Stage:
-    """The box with the package in it, and an agent's client."""
-
-    def __init__(self, script, address):
-        self.box, self.address = Box(script), address
-        self.client, self.ca = None, None
-
-    def install(self):
-        self.box.shell("DEBIAN_FRONTEND=noninteractive apt-get install -y /root/gatewren.deb >/root/install.log 2>&1")
-        installed = time.monotonic()
-        wait("both units are active", lambda: self.box.is_active(FRONT) and self.box.is_active(HELPER))
-        seconds = time.monotonic() - installed
-        added = json.loads(self.box.run("gatewren", "agent", "add", "outside", "--policy", "admin", "--json"))
-        self.ca = self.box.read("/var/lib/gatewren/tls/ca.pem")
-        client = Client(self.address, 8443, self.ca, added["token"])
-        # The certificate is for the address, and the front hears of the agent, in a moment.
-        wait("the agent comes in", client.comes_in)
-        self.client = client
-        return f"both active {seconds:.2f} s after apt"
+from outside import FRONT, HELPER, Client, check, checks, expect, wait
+from service_stage import Skipped, Stage
 
 
 @check("a call from outside runs in a container, through front and helper")
@@ -227,28 +202,10 @@ def unix_socket_is_refused(stage):
 
 
 def main():
-    stage = Stage(sys.argv[1], sys.argv[2])
-    wanted = sys.argv[3:]
-    failed = not run("the package installs", lambda _: stage.install(), stage)
-    for words, function in sorted(checks, key=lambda one: one[1].__module__ == "service_ends"):
-        if stage.client and (not wanted or any(word in words for word in wanted)):
-            failed |= not run(words, function, stage)
-    return int(failed)
-
-
-def run(words, function, stage):
-    start = time.monotonic()
-    try:
-        told = function(stage)
-    except Skipped as why:
-        print(f"skip service {words}: {why}", flush=True)
-        return True
-    except Exception as error:
-        print(f"not ok service {words}: {type(error).__name__}: {' '.join(str(error).split())}", flush=True)
-        return False
-    seconds = f"{time.monotonic() - start:.1f} s in all"
-    print(f"ok service {words} ({'; '.join([told, seconds] if told else [seconds])})", flush=True)
-    return True
+    stage = Stage("service", sys.argv[1], sys.argv[2])
+    failed = not stage.check("the package installs", Stage.install)
+    ordered = sorted(checks, key=lambda one: one[1].__module__ == "service_ends")
+    return int(failed) or stage.run(ordered, sys.argv[3:])
 
 
 if __name__ == "__main__":
