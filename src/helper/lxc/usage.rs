@@ -40,6 +40,8 @@ fn read(mount: &Path, groups: &str) -> ContainerUsage {
     });
     usage.cpu_limit_percent = usage.cpu_limit_percent.or_else(|| {
         let cpu = groups.version_1("cpu")?;
+        let stat = text(cpu.join("cpu.stat")).unwrap_or_default();
+        usage.cpu_throttled_us = entry(&stat, "throttled_time").map(|nanos| nanos / 1000);
         let quota = number(&cpu, "cpu.cfs_quota_us")?;
         (quota * 100).checked_div(number(&cpu, "cpu.cfs_period_us")?)
     });
@@ -75,6 +77,7 @@ fn version_2(group: &Path) -> ContainerUsage {
         cpu_usage_us: entry(&cpu, "usage_usec"),
         cpu_user_us: entry(&cpu, "user_usec"),
         cpu_system_us: entry(&cpu, "system_usec"),
+        cpu_throttled_us: entry(&cpu, "throttled_usec"),
         cpu_limit_percent: quota(),
         pids: number(group, "pids.current"),
         pids_limit: number(group, "pids.max"),
@@ -194,7 +197,7 @@ mod tests {
                 ("lxc.payload.a-1/memory.swap.current", "0\n"),
                 (
                     "lxc.payload.a-1/cpu.stat",
-                    "usage_usec 77\nuser_usec 5\nsystem_usec 72\n",
+                    "usage_usec 77\nuser_usec 5\nsystem_usec 72\nthrottled_usec 9\n",
                 ),
                 ("lxc.payload.a-1/cpu.max", "150000 100000\n"),
                 ("lxc.payload.a-1/pids.current", "3\n"),
@@ -213,6 +216,7 @@ mod tests {
             cpu_usage_us: Some(77),
             cpu_user_us: Some(5),
             cpu_system_us: Some(72),
+            cpu_throttled_us: Some(9),
             cpu_limit_percent: Some(150),
             pids: Some(3),
             pids_limit: Some(512),
@@ -242,6 +246,10 @@ mod tests {
                 ),
                 ("cpuacct/lxc.payload.a/cpuacct.usage", "9999\n"),
                 ("cpu/lxc.payload.a/cpu.cfs_quota_us", "-1\n"),
+                (
+                    "cpu/lxc.payload.a/cpu.stat",
+                    "nr_throttled 1\nthrottled_time 7999\n",
+                ),
                 ("pids/lxc.payload.a/pids.current", "2\n"),
                 ("pids/lxc.payload.a/pids.max", "max\n"),
                 (
@@ -257,6 +265,7 @@ mod tests {
             memory_cache_bytes: Some(7),
             swap_bytes: Some(100),
             cpu_usage_us: Some(9),
+            cpu_throttled_us: Some(7),
             pids: Some(2),
             io_read_bytes: Some(6),
             io_write_bytes: Some(6),

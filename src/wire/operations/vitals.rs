@@ -77,6 +77,9 @@ pub struct ContainerUsage {
     /// The part of it spent in the kernel, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_system_us: Option<u64>,
+    /// Time that its threads waited because of the CPU limit since it started, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_throttled_us: Option<u64>,
     /// The CPU limit in percent of one CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_limit_percent: Option<u64>,
