@@ -33,12 +33,14 @@ const THROUGH_A_STACK: [(&str, &str); 3] = [
 
 /// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
 /// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
-const ESSENTIAL: [&str; 16] = [
+const ESSENTIAL: [&str; 18] = [
     "change_get",
     "container_list",
+    "container_logs",
     "container_restart",
     "container_shell",
     "container_start",
+    "container_stats",
     "container_stop",
     "job_wait",
     "logs_query",

@@ -17,6 +17,9 @@ use super::server::Directory;
 /// The program of the lab's images, which starts processes that are hard to end.
 pub const PROCESSES: &str = "/bin/processes";
 
+/// The image with a shell and this program.
+const IMAGE: &str = "gatewren-lab";
+
 /// The image that holds nothing but this program.
 const BARE_IMAGE: &str = "gatewren-bare";
 
@@ -157,6 +160,17 @@ impl Engine {
         let options = ["--detach", "--network", "none", "--name", name];
         let words = [&["run"], &options[..], &[BARE_IMAGE, PROCESSES, "hold"]];
         self.cli(&words.concat());
+        container
+    }
+
+    /// Starts a container with this name and this shell line as its main process, for one test.
+    pub fn run_line(&self, name: &str, line: &str) -> EngineContainer<'_> {
+        let container = EngineContainer {
+            engine: self,
+            name: name.to_owned(),
+        };
+        let options = ["run", "--detach", "--network", "none", "--name", name];
+        self.cli(&[&options[..], &[IMAGE, "/bin/sh", "-c", line]].concat());
         container
     }
 
