@@ -1,18 +1,26 @@
 //! Checks whether clients reach the server: at its addresses, and under its names with a valid certificate.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::net::IpAddr;
+use std::path::Path;
 
 use super::super::console::listener::{LocalServer, in_url};
 use super::finding::Finding;
 use gatewren_base::config::Settings;
+use gatewren_base::sys::interface_addresses;
 use gatewren_gate::http::is_local;
 use gatewren_server::app::{server_addresses, server_names};
 
 /// The maximum number of addresses and names to try.
 const MOST: usize = 8;
 
-/// The addresses at which others in the local network reach this host.
+/// Where the kernel lists the network interfaces.
+const INTERFACES: &str = "/sys/class/net";
+
+/// The addresses at which others in the local network reach this host; those of container networks are the last.
 fn lan_addresses() -> Vec<IpAddr> {
+    let inner = inner_addresses();
     let mut addresses = server_addresses();
     addresses.retain(|address| {
         let link_local = match address {
@@ -22,9 +30,29 @@ fn lan_addresses() -> Vec<IpAddr> {
         !address.is_loopback() && !link_local
     });
     // Local addresses first.
-    addresses.sort_by_key(|address| (!is_local(*address), address.is_ipv6()));
+    addresses.sort_by_key(|address| {
+        let is_inner = inner.contains(address);
+        (is_inner, !is_local(*address), address.is_ipv6())
+    });
     addresses.truncate(MOST);
     addresses
+}
+
+/// The addresses of this host in networks that only its containers and virtual machines are in.
+fn inner_addresses() -> BTreeSet<IpAddr> {
+    let all = interface_addresses().unwrap_or_default().into_iter();
+    all.filter(|one| is_inner_bridge(Path::new(INTERFACES), &one.interface))
+        .map(|one| one.address)
+        .collect()
+}
+
+/// Whether an interface is a bridge without hardware. Docker makes one for each network of a Compose project.
+fn is_inner_bridge(interfaces: &Path, name: &str) -> bool {
+    let Ok(ports) = fs::read_dir(interfaces.join(name).join("brif")) else {
+        return false;
+    };
+    let mut ports = ports.flatten();
+    !ports.any(|port| interfaces.join(port.file_name()).join("device").exists())
 }
 
 /// Checks whether the server answers. If not, the other checks are skipped.
@@ -100,4 +128,30 @@ async fn names(server: &LocalServer, settings: &Settings) -> Vec<Finding> {
         found.push(Finding::good("names", seen));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewren_base::sys::Scratch;
+
+    use super::*;
+
+    #[test]
+    fn a_bridge_without_hardware_is_within_this_host() {
+        let scratch = Scratch::new();
+        for folder in [
+            "docker0/brif/veth1",
+            "br-empty/brif",
+            "vmbr0/brif/eno1",
+            "vmbr0/brif/veth2",
+            "eno1/device",
+            "veth1",
+            "veth2",
+        ] {
+            fs::create_dir_all(scratch.join(folder)).unwrap();
+        }
+        let inner = ["docker0", "br-empty", "vmbr0", "eno1", "veth1", "absent"]
+            .map(|name| is_inner_bridge(scratch.path(), name));
+        assert_eq!(inner, [true, true, false, false, false, false]);
+    }
 }
