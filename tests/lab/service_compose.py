@@ -92,7 +92,7 @@ def project_is_a_stack(stage, project):
     for name, one in ours.items():
         expect(one["image_id"].endswith(theirs[name]["Image"]) and one["newer_image"] == "no", f"{one}")
         details = call(stage, "container_info", container=f"{project.engine}:{name}")
-        networks = theirs[name]["NetworkSettings"]["Networks"].values()
+        networks = (theirs[name]["NetworkSettings"].get("Networks") or {}).values()
         addresses = sorted(network["IPAddress"] for network in networks if network["IPAddress"])
         expect(sorted(details["addresses"]) == addresses, f"{details['addresses']}, not {addresses}")
     return f"version {stage.box.run('docker-compose', 'version', '--short')}"
