@@ -154,7 +154,8 @@ fn process(seen: &ProcessUsage, users: &BTreeMap<u32, String>) -> Process {
         threads: seen.threads,
         age_s: seen.age_s,
         container: of_known.or_else(|| container_of_group(&seen.cgroup)),
-        unit: unit_of_group(&seen.cgroup),
+        // The scope of a container of Docker or Podman is named by its id.
+        unit: unit_of_group(&seen.cgroup).filter(|_| seen.container.is_none()),
     }
 }
 
@@ -197,6 +198,15 @@ mod tests {
         };
         let one = process(&known, &BTreeMap::new());
         assert_eq!(one.container.as_deref(), Some("web"));
+        let known = ProcessUsage {
+            container: Some("docker:web".parse().unwrap()),
+            ..process_usage("nginx", "/system.slice/docker-4e5f.scope")
+        };
+        let one = process(&known, &BTreeMap::new());
+        assert_eq!(
+            (one.container.as_deref(), one.unit),
+            (Some("docker:web"), None)
+        );
         let one = describe("sshd", "/system.slice/ssh.service");
         assert_eq!(one.unit.as_deref(), Some("ssh.service"));
     }
