@@ -121,73 +121,69 @@ fn files_of_a_container_that_does_not_run_are_listed_and_read_without_links_and_
         let host = Directory::new();
         fs::write(host.join("secret"), "of the host").unwrap();
         let stopped = Stopped::new(&engine, &host);
-        let container = stopped.reference.as_str();
         let home = Home::new(&engine);
-
-        let page = home.list(container, "/d").unwrap();
-        assert_eq!(names(&page), ["f", "l", "p", "sub", "ü &x"]);
-        let kinds: Vec<&Value> = page["entries"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|e| &e["kind"])
-            .collect();
-        assert_eq!(kinds, ["file", "link", "other", "directory", "file"]);
-        assert_eq!(page["entries"][0]["size_bytes"], 10);
-        let part = home.read(
-            container,
-            json!({ "path": "/d/f", "offset": 4, "bytes": 3 }),
-        );
-        let part = part.unwrap();
-        assert_eq!(
-            (&part["text"], &part["size_bytes"]),
-            (&json!("456"), &json!(10))
-        );
-        let named = home.read(container, json!({ "path": "/d/ü &x" })).unwrap();
-        assert_eq!(named["text"], "ID=wren\n");
-
-        for (path, why) in [
-            ("/d/l", "is a symbolic link to /d/f"),
-            ("/elink/passwd", "is a symbolic link to /etc"),
-            ("/blink/secret", "is a symbolic link to /mnt/host"),
-            ("/mnt/host/secret", "is on a separate mount"),
-            // The mount is at /r/inner, and /r is a link to /run. Podman shows it there only while the container runs.
-            (
-                "/run/inner/secret",
-                match engine.kind {
-                    EngineKind::Docker => "is on a separate mount",
-                    EngineKind::Podman => "there is no",
-                },
-            ),
-            ("/r/inner/secret", "is a symbolic link to /run"),
-            ("/d", "it is a directory"),
-            ("/d/p", "it is not a regular file"),
-            ("/nope/x", "there is no /nope/x in the container"),
-        ] {
-            let refused = home.read(container, json!({ "path": path })).unwrap_err();
-            assert!(refused.contains(why), "{path}: {refused}");
-        }
-        for (path, why) in [
-            ("/blink", "is a symbolic link"),
-            ("/mnt/host", "is on a separate mount"),
-            ("/d/f", "is not a directory"),
-        ] {
-            let refused = home.list(container, path).unwrap_err();
-            assert!(refused.contains(why), "{path}: {refused}");
-        }
-        // The engine would stream all of it.
-        let whole = home.list(container, "/").unwrap_err();
-        assert!(whole.contains("more than 64 MiB"), "{whole}");
-        let start = home
-            .read(container, json!({ "path": "/big", "bytes": 1 }))
-            .unwrap();
-        assert_eq!(start["size_bytes"], 66 << 20);
-        let written = home.call(
-            "container_file_write",
-            container,
-            json!({ "path": "/d/f", "text": "x" }),
-        );
-        assert!(written.unwrap_err().contains("start it first"));
+        files_are_listed_and_read(&home, &stopped.reference);
+        links_and_mounts_are_not_followed(&home, &stopped.reference, engine.kind);
+        what_is_too_much_is_refused(&home, &stopped.reference);
         drop(home.server);
     }
+}
+
+fn files_are_listed_and_read(home: &Home, container: &str) {
+    let page = home.list(container, "/d").unwrap();
+    assert_eq!(names(&page), ["f", "l", "p", "sub", "ü &x"]);
+    let entries = page["entries"].as_array().unwrap().iter();
+    let kinds: Vec<&Value> = entries.map(|entry| &entry["kind"]).collect();
+    assert_eq!(kinds, ["file", "link", "other", "directory", "file"]);
+    assert_eq!(page["entries"][0]["size_bytes"], 10);
+    let part = json!({ "path": "/d/f", "offset": 4, "bytes": 3 });
+    let part = home.read(container, part).unwrap();
+    assert_eq!(part["text"], "456");
+    assert_eq!(part["size_bytes"], 10);
+    let named = home.read(container, json!({ "path": "/d/ü &x" })).unwrap();
+    assert_eq!(named["text"], "ID=wren\n");
+}
+
+fn links_and_mounts_are_not_followed(home: &Home, container: &str, kind: EngineKind) {
+    for (path, why) in [
+        ("/d/l", "is a symbolic link to /d/f"),
+        ("/elink/passwd", "is a symbolic link to /etc"),
+        ("/blink/secret", "is a symbolic link to /mnt/host"),
+        ("/mnt/host/secret", "is on a separate mount"),
+        // The mount is at /r/inner, and /r is a link to /run. Podman shows it there only while the container runs.
+        (
+            "/run/inner/secret",
+            match kind {
+                EngineKind::Docker => "is on a separate mount",
+                EngineKind::Podman => "there is no",
+            },
+        ),
+        ("/r/inner/secret", "is a symbolic link to /run"),
+        ("/d", "it is a directory"),
+        ("/d/p", "it is not a regular file"),
+        ("/nope/x", "there is no /nope/x in the container"),
+    ] {
+        let refused = home.read(container, json!({ "path": path })).unwrap_err();
+        assert!(refused.contains(why), "{path}: {refused}");
+    }
+    for (path, why) in [
+        ("/blink", "is a symbolic link"),
+        ("/mnt/host", "is on a separate mount"),
+        ("/d/f", "is not a directory"),
+    ] {
+        let refused = home.list(container, path).unwrap_err();
+        assert!(refused.contains(why), "{path}: {refused}");
+    }
+}
+
+fn what_is_too_much_is_refused(home: &Home, container: &str) {
+    // The engine would stream all of it.
+    let whole = home.list(container, "/").unwrap_err();
+    assert!(whole.contains("more than 64 MiB"), "{whole}");
+    let start = json!({ "path": "/big", "bytes": 1 });
+    let start = home.read(container, start).unwrap();
+    assert_eq!(start["size_bytes"], 66 << 20);
+    let write = json!({ "path": "/d/f", "text": "x" });
+    let written = home.call("container_file_write", container, write);
+    assert!(written.unwrap_err().contains("start it first"));
 }

@@ -19,7 +19,7 @@ const MAX_MOUNTS: usize = 4096;
 /// The host's first process, which has the host's mounts.
 const HOST: i32 = 1;
 
-/// A line of the table (proc_pid_mountinfo(5)).
+/// A line of the table (`proc_pid_mountinfo(5)`).
 struct MountLine<'a> {
     /// The device of the file system, as `MAJOR:MINOR`. All mounts of a file system have the same.
     device: &'a str,

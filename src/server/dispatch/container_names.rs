@@ -41,9 +41,9 @@ pub(super) enum NameLookup {
     Unknown,
 }
 
-/// The caller of a call with names, and the call's reference in the helper's log.
+/// Who names a container, and the reference of the call in the helper's log.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct NameAsker<'a> {
+pub(super) struct NameRequest<'a> {
     /// The agent.
     pub who: &'a Principal,
     /// The reference.
@@ -80,12 +80,12 @@ pub(super) fn resolve_container(
 /// As [`resolve_container`].
 pub(super) async fn ask_for_container(
     engine: &Engine,
-    asker: NameAsker<'_>,
+    name_request: NameRequest<'_>,
     tool: &Tool,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ToolError> {
     match arguments.get_mut(container_argument(tool)) {
-        Some(Value::String(name)) => ask_for_name(engine, asker, name).await,
+        Some(Value::String(name)) => ask_for_name(engine, name_request, name).await,
         _ => Ok(()),
     }
 }
@@ -96,13 +96,13 @@ pub(super) async fn ask_for_container(
 /// As [`resolve_container`].
 pub(super) async fn resolve_container_now(
     engine: &Engine,
-    asker: NameAsker<'_>,
+    name_request: NameRequest<'_>,
     tool: &Tool,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ToolError> {
-    match resolve_container(engine, asker.who, tool, arguments)? {
+    match resolve_container(engine, name_request.who, tool, arguments)? {
         NameLookup::Done => Ok(()),
-        NameLookup::Unknown => ask_for_container(engine, asker, tool, arguments).await,
+        NameLookup::Unknown => ask_for_container(engine, name_request, tool, arguments).await,
     }
 }
 
@@ -112,15 +112,15 @@ pub(super) async fn resolve_container_now(
 /// As [`resolve_container`].
 pub(super) async fn resolve_prompt_container(
     engine: &Engine,
-    asker: NameAsker<'_>,
+    name_request: NameRequest<'_>,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ToolError> {
     let Some(Value::String(name)) = arguments.get_mut(USUAL_ARGUMENT) else {
         return Ok(());
     };
-    match find_in_state(engine, asker.who, name)? {
+    match find_in_state(engine, name_request.who, name)? {
         NameLookup::Done => Ok(()),
-        NameLookup::Unknown => ask_for_name(engine, asker, name).await,
+        NameLookup::Unknown => ask_for_name(engine, name_request, name).await,
     }
 }
 
@@ -151,10 +151,10 @@ fn remove_lxc(name: &mut String) {
 
 async fn ask_for_name(
     engine: &Engine,
-    asker: NameAsker<'_>,
+    name_request: NameRequest<'_>,
     name: &mut String,
 ) -> Result<(), ToolError> {
-    let NameAsker { who, reference } = asker;
+    let NameRequest { who, reference } = name_request;
     let question = engine.catalog.containers_within(who.reach(), reference);
     let requester = Requester::Agent(who.agent_id().shared());
     let asked = timeout(QUESTION_TIME, on_behalf_of(requester, question)).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::call::{Call, CallOutcome, CallReply};
-use super::container_names::{NameAsker, resolve_prompt_container};
+use super::container_names::{NameRequest, resolve_prompt_container};
 use super::engine::Engine;
 use super::resources::cursor;
 use super::results::CachePolicy;
@@ -64,11 +64,11 @@ async fn write(engine: &Arc<Engine>, mut call: Call) -> Result<CallOutcome, RpcE
     let mut arguments = elicitation::arguments(&mut call.params)?;
     check_required(&row, &arguments)?;
     let cx = elicitation::surroundings(&call, reference::next(), inputs);
-    let asker = NameAsker {
+    let name_request = NameRequest {
         who: &call.context.who,
         reference: cx.reference(),
     };
-    let resolved = resolve_prompt_container(engine, asker, &mut arguments).await;
+    let resolved = resolve_prompt_container(engine, name_request, &mut arguments).await;
     resolved.map_err(|error| RpcError::invalid_params(error.to_string()))?;
     let call = Arc::new(call);
     let (fixture, asked) = (engine.clone(), call.clone());

@@ -10,7 +10,7 @@ use super::changes::confirm::{ConfirmationRound, confirm};
 use super::changes::owner_approval::{OwnerProposal, propose_other, put_into_inbox};
 use super::changes::proposals::offers;
 use super::container_names::{
-    NameAsker, NameLookup, ask_for_container, resolve_container, resolve_container_now,
+    NameLookup, NameRequest, ask_for_container, resolve_container, resolve_container_now,
 };
 use super::elicitation::{StateBinding, arguments, ask, inputs, name, surroundings};
 use super::engine::Engine;
@@ -85,19 +85,12 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
         arguments,
         cx,
     };
-    let outcome: BoxFuture<_> = match lookup {
-        NameLookup::Done if outlives => {
-            run_detached(run(engine, call, request, binding, questions))
-        }
-        NameLookup::Done => Box::pin(run(engine, call, request, binding, questions)),
-        NameLookup::Unknown => {
-            let running = find_and_run(engine, call, request, binding, questions);
-            if outlives {
-                run_detached(running)
-            } else {
-                Box::pin(running)
-            }
-        }
+    let outcome = match lookup {
+        NameLookup::Done => boxed(outlives, run(engine, call, request, binding, questions)),
+        NameLookup::Unknown => boxed(
+            outlives,
+            find_and_run(engine, call, request, binding, questions),
+        ),
     };
     Ok(CallReply { notes, outcome })
 }
@@ -110,11 +103,12 @@ async fn find_and_run(
     binding: StateBinding,
     questions: Option<mpsc::Receiver<CallQuestion>>,
 ) -> Result<CallOutcome, RpcError> {
-    let asker = NameAsker {
+    let name_request = NameRequest {
         who: &call.context.who,
         reference: request.cx.reference(),
     };
-    let asked = ask_for_container(&engine, asker, &request.tool, &mut request.arguments).await;
+    let asked =
+        ask_for_container(&engine, name_request, &request.tool, &mut request.arguments).await;
     if let Err(refused) = asked {
         return Ok(refused_outcome(refused));
     }
@@ -131,6 +125,18 @@ fn refused_outcome(refused: ToolError) -> CallOutcome {
 /// Whether the client receives progress notifications, which keep it from timing out while a person decides.
 fn wants_progress(call: &Call) -> bool {
     call.context.accepts_notifications && matches!(progress_token(&call.params), Ok(Some(_)))
+}
+
+/// Boxes a running call. One that outlives its client runs in a separate task.
+fn boxed(
+    outlives: bool,
+    running: impl Future<Output = Result<CallOutcome, RpcError>> + Send + 'static,
+) -> BoxFuture<Result<CallOutcome, RpcError>> {
+    if outlives {
+        run_detached(running)
+    } else {
+        Box::pin(running)
+    }
 }
 
 /// Runs the call to its end in a separate task, even if its client disconnects.
@@ -238,11 +244,11 @@ pub(super) async fn call_read_only(
     let who = &call.context.who;
     let tool = engine.catalog.tool(name)?.clone();
     let cx = surroundings(&call, reference::next(), InputAnswers::default());
-    let asker = NameAsker {
+    let name_request = NameRequest {
         who,
         reference: cx.reference(),
     };
-    let resolved = resolve_container_now(&engine, asker, &tool, &mut arguments).await;
+    let resolved = resolve_container_now(&engine, name_request, &tool, &mut arguments).await;
     if let Err(refused) = resolved {
         return Some(Err(refused.to_string()));
     }

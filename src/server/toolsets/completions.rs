@@ -54,11 +54,14 @@ fn matching_containers(known: &[String], typed: &str, in_uri: bool) -> Vec<Strin
     known.iter().map(spelled).filter(fits).collect()
 }
 
-/// Returns the name in a reference.
+/// Returns the name in a reference, without its runtime and its place.
 fn name_of(reference: &str) -> &str {
-    reference
+    let of_runtime = reference
         .split_once(':')
-        .map_or(reference, |(_, name)| name)
+        .map_or(reference, |(_, name)| name);
+    of_runtime
+        .split_once('@')
+        .map_or(of_runtime, |(name, _)| name)
 }
 
 /// Returns the names in one part of the public state.
@@ -101,14 +104,22 @@ mod tests {
 
     #[test]
     fn containers_are_found_by_reference_and_by_name_and_only_unique_names_have_no_runtime() {
-        let known = ["docker:Web", "docker:media", "media", "podman:web", "web-2"];
+        let known = [
+            "docker:Web",
+            "docker:db@media",
+            "docker:media",
+            "media",
+            "podman:web",
+            "web-2",
+        ];
         let known = known.map(str::to_owned);
         let offered = |typed| matching_containers(&known, typed, false);
         assert_eq!(offered("WEB"), ["docker:Web", "podman:web", "web-2"]);
         assert_eq!(offered("media"), ["docker:media", "lxc:media"]);
-        assert_eq!(offered("docker:"), ["docker:Web", "docker:media"]);
+        assert_eq!(offered("db"), ["docker:db@media"]);
+        assert_eq!(offered("docker:m"), ["docker:media"]);
         assert_eq!(offered("lxc:"), ["lxc:media", "lxc:web-2"]);
-        assert_eq!(offered("").len(), 5);
+        assert_eq!(offered("").len(), 6);
         assert_eq!(offered("x"), [""; 0]);
         let in_uri = |typed| matching_containers(&known, typed, true);
         assert_eq!(in_uri("media"), ["docker:media", "media"]);

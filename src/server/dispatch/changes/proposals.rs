@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::dispatch::container_names::{NameAsker, resolve_container_now};
+use crate::dispatch::container_names::{NameRequest, resolve_container_now};
 use crate::dispatch::engine::Engine;
 use crate::dispatch::host_rights::judge_call;
 use crate::dispatch::reference;
@@ -54,11 +54,11 @@ pub(in crate::dispatch) async fn resolve_call(
         .hint("context lists the tools that you can propose.")
     })?;
     Tool::translate(tool.alias(&name), &mut arguments)?;
-    let asker = NameAsker {
+    let name_request = NameRequest {
         who,
         reference: &reference::next(),
     };
-    resolve_container_now(engine, asker, tool, &mut arguments).await?;
+    resolve_container_now(engine, name_request, tool, &mut arguments).await?;
     tool.check_arguments(arguments.clone())?;
     if let Verdict::Deny = judge_call(engine, who, tool, &arguments) {
         return Err(ToolError::new(format!(
