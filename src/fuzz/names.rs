@@ -13,23 +13,44 @@ pub fn mean_what_they_say(data: &[u8]) {
     let (Some(pattern), Some(name)) = (text(pattern), text(name)) else {
         return;
     };
-    let sound = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-    let fine = (1..=64).contains(&name.len())
-        && name.bytes().all(sound)
-        && !name.starts_with(['.', '_', '-']);
     let read = ContainerRef::try_from(name.to_owned());
-    assert_eq!(read.is_ok(), fine, "{name:?}");
+    assert_eq!(read.is_ok(), is_reference(name), "{name:?}");
     if let Ok(read) = read {
-        assert_eq!(read.as_str(), name);
+        assert_eq!(read.as_str(), name.strip_prefix("lxc:").unwrap_or(name));
     }
-    let fine = (1..=128).contains(&pattern.len())
-        && pattern.bytes().all(|b| sound(b) || b == b'*' || b == b'?');
+    let fine = (1..=256).contains(&pattern.len())
+        && pattern
+            .bytes()
+            .all(|b| is_sound(b) || br"@:\*?".contains(&b));
     let glob = Glob::from_str(pattern);
     assert_eq!(glob.is_ok(), fine, "{pattern:?}");
     if let Ok(glob) = glob {
         assert_eq!(glob.to_string(), pattern);
         let matches = covers(pattern.as_bytes(), name.as_bytes());
         assert_eq!(glob.matches(name), matches, "{pattern:?} {name:?}");
+    }
+}
+
+fn is_sound(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
+}
+
+/// `NAME` and `lxc:NAME`, or another runtime with a name and perhaps a place.
+fn is_reference(text: &str) -> bool {
+    let is_name = |text: &str, most: usize| {
+        (1..=most).contains(&text.len())
+            && text.bytes().all(is_sound)
+            && !text.starts_with(['.', '_', '-'])
+    };
+    let (runtime, rest) = text.split_once(':').unwrap_or(("lxc", text));
+    let (name, place) = match rest.split_once('@') {
+        Some((name, place)) => (name, Some(place)),
+        None => (rest, None),
+    };
+    match runtime {
+        "lxc" => place.is_none() && is_name(name, 64),
+        "docker" | "podman" => is_name(name, 128) && place.is_none_or(|place| is_name(place, 64)),
+        _ => false,
     }
 }
 
