@@ -12,6 +12,7 @@ mod service;
 mod systemd;
 
 pub use context::helper_context::sweep;
+pub use engines::podman_user::users_with_podman;
 #[cfg(feature = "testing")]
 pub use engines::{
     ChangedContainer, EngineError, EngineLogStream, MAX_LOG_LINE_BYTES, RawLogLine, read_events,

@@ -155,7 +155,7 @@ fn links_and_mounts_are_not_followed(home: &Home, container: &str, kind: EngineK
             "/run/inner/secret",
             match kind {
                 EngineKind::Docker => "is on a separate mount",
-                EngineKind::Podman => "there is no",
+                EngineKind::Podman | EngineKind::PodmanUser => "there is no",
             },
         ),
         ("/r/inner/secret", "is a symbolic link to /run"),

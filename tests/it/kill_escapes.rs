@@ -31,6 +31,9 @@ pub enum End {
     Cancelled,
 }
 
+/// The way that needs the pipe of the reaper.
+pub const FORGES_REPORTS: &str = "reports in the name of a reaper that lives";
+
 /// Ways to escape, with `MARK` in place of the marker, and how the call ends. All of them leave the cgroup first.
 pub const WAYS: &[(&str, &str, End)] = &[
     (
@@ -108,7 +111,7 @@ pub const WAYS: &[(&str, &str, End)] = &[
         End::ReaperLost,
     ),
     (
-        "reports in the name of a reaper that lives",
+        FORGES_REPORTS,
         "leave; (setsid sleep MARK &); echo '{\"ended\":{\"exited\":{\"code\":0}}}' > /proc/$PPID/fd/4; sleep MARK",
         End::ReaperLost,
     ),

@@ -25,6 +25,7 @@ mod engine_host_rights;
 mod engine_kill;
 mod engine_names;
 mod engine_tools;
+mod engine_user;
 mod engine_walk;
 #[cfg(feature = "everything")]
 mod everything;

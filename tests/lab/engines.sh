@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What tests/lab/docker and tests/lab/podman share: packages, a mount namespace, an image, containers. Sourced, not run.
+# What tests/lab/docker, tests/lab/podman and tests/lab/podman-user share: packages, a mount namespace, an image, containers. Sourced, not run.
 #
 # The namespace has a pure cgroup v2 tree, whatever the machine has, and its own folders below /run, so a daemon of the
 # machine is neither used nor disturbed. In it the states of runc and crun have the paths of production. It outlives a
-# restart of a daemon, as a host does, and both labs of one GATEWREN_LAB share it: a helper in it reaches all containers.
+# restart of a daemon, as a host does, and all labs of one GATEWREN_LAB share it: a helper in it reaches all containers.
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../lib.sh"
 
@@ -14,7 +14,7 @@ socket=$lab/$engine.sock
 marker=$engines/.gatewren-lab # without it `down` touches nothing
 keeper=$engines/keeper        # the process id of the namespace's first process
 # Below /run, each an empty folder in the namespace: the daemons and the runtimes keep their states there.
-own_folders=(docker containerd crun runc containers libpod)
+own_folders=(docker containerd crun runc containers libpod user)
 image=gatewren-lab       # busybox, the users root and app (1000), and the program `processes`
 bare_image=gatewren-bare # the program `processes` and nothing else
 names=(alpha beta)

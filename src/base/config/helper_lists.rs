@@ -43,6 +43,21 @@ pub const ACCOUNTS: List<String> = List {
     may_be_empty: true,
 };
 
+/// Users whose own Podman is served.
+pub const USERS: List<String> = List {
+    entry: user,
+    like: "a user's name other than root, such as \"alice\"",
+    may_be_empty: true,
+};
+
+/// Parses a login name that can be the place in a reference to a container.
+fn user(text: &str) -> Option<String> {
+    let begins_well = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    let all = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    let is_name = begins_well && text.len() <= 32 && text.bytes().all(all);
+    (is_name && text != "root").then(|| text.to_owned())
+}
+
 /// Parses a login name as useradd(8) accepts it, or an absolute path.
 fn account(text: &str) -> Option<String> {
     if text.starts_with('/') {
@@ -64,6 +79,24 @@ fn directory(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_is_named_so_that_a_reference_can_name_it() {
+        assert_eq!(user("alice").as_deref(), Some("alice"));
+        assert_eq!(user("svc-media_1.x").as_deref(), Some("svc-media_1.x"));
+        for bad in [
+            "",
+            "root",
+            "1000",
+            "_apt",
+            "-x",
+            "a@b",
+            "a/b",
+            &"x".repeat(33),
+        ] {
+            assert_eq!(user(bad), None, "{bad:?}");
+        }
+    }
 
     #[test]
     fn a_directory_is_named_straight() {

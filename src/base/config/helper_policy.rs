@@ -8,7 +8,7 @@ use super::backup_target::{BackupTargetSettings, PLACES};
 use super::error::{ConfigError, UnknownWord};
 use super::glob::Glob;
 use super::helper_class::HelperClass;
-use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, RUNTIMES, TEMPLATES};
+use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, RUNTIMES, TEMPLATES, USERS};
 use super::key::{Key, key};
 use super::reading;
 use super::recipient::{RECIPIENTS, Recipient};
@@ -68,6 +68,8 @@ pub struct HelperPolicy {
     pub docker_socket: PathBuf,
     /// The socket of Podman's service.
     pub podman_socket: PathBuf,
+    /// The users whose own Podman is served.
+    pub podman_users: Vec<String>,
     /// The containers that agents may see and change.
     pub containers: Vec<Glob>,
     /// Whether more of the host may be read than an unprivileged user can.
@@ -222,6 +224,10 @@ Every value below is the default: uncomment a line to change it.";
             "The socket of Docker's daemon. It must belong to root, in a directory that only root can write."),
         key!("", "podman_socket", podman_socket, AbsolutePath,
             "The socket of Podman's service (podman.socket), with the same rule."),
+        key!("", "podman_users", podman_users, USERS,
+            "Users whose own Podman is served, without root: none, or for example [\"alice\"]. Each needs podman.socket\n\
+             and, for commands, systemd of the user (loginctl enable-linger). A reference is \"podman:web@alice\". A\n\
+             command has at most the user's rights; with all of them, as with the home directory, it needs host_shell."),
         key!("", "containers", containers, GLOBS,
             "Containers that agents may see and change; * matches any characters, ? matches one. A pattern without a\n\
              runtime is about the names in all runtimes, \"docker:arr-*\" about those of one. Lines and processes of\n\
@@ -334,6 +340,7 @@ impl Default for HelperPolicy {
             runtimes: vec![RuntimeKind::Lxc],
             docker_socket: DOCKER_SOCKET.into(),
             podman_socket: PODMAN_SOCKET.into(),
+            podman_users: Vec::new(),
             containers: "*".parse().into_iter().collect(),
             host_reads: true,
             lxc_reads: true,
@@ -463,6 +470,7 @@ mod tests {
             "runtimes",
             "docker_socket",
             "podman_socket",
+            "podman_users",
             "containers",
             "templates",
             "backup_targets",

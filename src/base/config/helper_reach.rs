@@ -8,23 +8,29 @@ use super::runtime_kind::RuntimeKind;
 use super::space::{OF_ALL_CONTAINERS, container_of_unit, is_engine_scope};
 
 impl HelperPolicy {
-    /// Returns whether a container may be accessed: its runtime is served, and its reference is in the list. None is
-    /// served in another place, such as `docker:web@media`.
+    /// Returns whether a container may be accessed: its runtime is served in its place, and its reference is in the
+    /// list.
     pub fn allows_container(&self, reference: &str) -> bool {
-        if reference.contains('@') {
-            return false;
+        let listed = |glob: &Glob| glob.matches_container(reference);
+        if let Some((outer, place)) = reference.split_once('@') {
+            let is_served = outer.starts_with("podman:") && self.serves_podman_of(place);
+            return is_served && self.containers.iter().any(listed);
         }
         let runtime = match reference.split_once(':') {
             Some((runtime, _)) => runtime.parse().ok(),
             None => Some(RuntimeKind::Lxc),
         };
-        let listed = |glob: &Glob| glob.matches_container(reference);
         runtime.is_some_and(|runtime| self.serves(runtime)) && self.containers.iter().any(listed)
     }
 
     /// Returns whether a runtime's containers are served.
     pub fn serves(&self, runtime: RuntimeKind) -> bool {
         self.runtimes.contains(&runtime)
+    }
+
+    /// Returns whether the own Podman of a user is served.
+    pub fn serves_podman_of(&self, user: &str) -> bool {
+        self.podman_users.iter().any(|served| served == user)
     }
 
     /// Stops serving Docker and Podman where their sockets do not exist: for a trial, which serves what it finds.
@@ -90,6 +96,19 @@ mod tests {
         assert!(docker.allows_container("docker:web") && !docker.allows_container("web"));
         assert!(!docker.allows_container("podman:web") && !docker.allows_container("x:web"));
         assert!(!docker.allows_container("docker:web@media"));
+        let of_alice = HelperPolicy {
+            podman_users: vec!["alice".to_owned()],
+            ..HelperPolicy::default()
+        };
+        assert!(of_alice.allows_container("podman:web@alice"));
+        for other in ["podman:web", "podman:web@bob", "docker:web@alice"] {
+            assert!(!of_alice.allows_container(other), "{other}");
+        }
+        let some = HelperPolicy {
+            containers: vec!["web".parse().unwrap()],
+            ..of_alice
+        };
+        assert!(!some.allows_container("podman:web@alice"));
         assert!(!only(&[]).allows_container("web"));
     }
 

@@ -45,6 +45,14 @@ impl Cgroup {
         self.directory.as_fd()
     }
 
+    /// Moves a process into it.
+    pub fn add(&self, pid: i32) -> io::Result<()> {
+        let mut file = File::options()
+            .write(true)
+            .open(self.path.join("cgroup.procs"))?;
+        file.write_all(pid.to_string().as_bytes())
+    }
+
     /// Sets a limit such as `pids.max`; an error if the kernel does not offer it here.
     pub fn limit(&self, name: &str, value: u64) -> io::Result<()> {
         let mut file = File::options().write(true).open(self.path.join(name))?;

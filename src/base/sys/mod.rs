@@ -54,6 +54,7 @@ mod subreaper;
 mod swap;
 mod terminal;
 mod unpoisoned;
+mod user_namespace;
 
 pub use activation::{InheritedSocket, accepts_over_ip, inherited_sockets, started_by_systemd};
 pub use audit_session::{AuditSession, audit_session};
@@ -110,6 +111,7 @@ pub use subreaper::{REAPER_NAME, Subreaper, SubreaperEvent, adopt_orphans, reap,
 pub use swap::swap;
 pub use terminal::{is_asked, read_hidden, terminal_size};
 pub use unpoisoned::{lock, read_lock, write_lock};
+pub use user_namespace::is_in_namespace_of;
 
 #[cfg(any(test, feature = "testing"))]
 mod scratch;

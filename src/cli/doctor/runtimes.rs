@@ -52,6 +52,9 @@ pub fn helper_problem(check: &'static str, cause: &BackendError) -> Finding {
 /// The finding for one runtime. `None` for LXC that works, which another check is about, and for an absent runtime that
 /// is not served.
 fn check_runtime(report: &RuntimeReport, all: &[RuntimeReport]) -> Option<Finding> {
+    if let Some(user) = &report.user {
+        return Some(check_user(report, user));
+    }
     let (kind, check) = (report.runtime, report.runtime.word());
     let (title, socket) = (kind.title(), report.socket.as_deref().unwrap_or_default());
     if !report.is_served {
@@ -94,6 +97,41 @@ fn check_runtime(report: &RuntimeReport, all: &[RuntimeReport]) -> Option<Findin
     })
 }
 
+/// The finding for the Podman of a user.
+fn check_user(report: &RuntimeReport, user: &str) -> Finding {
+    const CHECK: &str = "podman of a user";
+    let socket = report.socket.as_deref().unwrap_or_default();
+    if !report.is_served {
+        let seen =
+            format!("the socket {socket} exists, and the containers of user {user} are not served");
+        let remedy = format!("podman_users = [{user:?}] in helper.toml, if you want to serve them");
+        return Finding::skipped(CHECK, seen).with(remedy);
+    }
+    if let Some(engine) = &report.engine {
+        let seen = format!(
+            "Podman {} of user {user} answers at {socket}",
+            engine.version
+        );
+        if engine.cgroup_driver == "systemd" {
+            return Finding::good(CHECK, seen);
+        }
+        let seen =
+            format!("{seen}; commands cannot run in its containers without systemd of the user");
+        return Finding::warning(
+            CHECK,
+            seen,
+            format!("loginctl enable-linger {user}; then start the containers again"),
+        );
+    }
+    let error = report.error.clone();
+    let seen = error.unwrap_or_else(|| format!("the Podman of user {user} does not answer"));
+    let remedy = format!(
+        "loginctl enable-linger {user}; systemctl --user --machine={user}@ enable --now podman.socket; or remove \
+         {user:?} from podman_users in helper.toml"
+    );
+    Finding::problem(CHECK, seen, remedy)
+}
+
 /// The finding for an engine that answers.
 fn check_engine(
     title: &str,
@@ -112,7 +150,8 @@ fn check_engine(
     if engine.is_rootless {
         let seen =
             format!("{seen}; it runs without root, so commands cannot run in its containers");
-        return Finding::warning(check, seen, "use the socket of the service that root runs");
+        let remedy = "use the socket of the service that root runs, or podman_users in helper.toml for a user's Podman";
+        return Finding::warning(check, seen, remedy);
     }
     if engine.cgroup_version == "1" {
         let seen = format!(
@@ -128,7 +167,7 @@ fn check_engine(
 fn serving_hint(kind: RuntimeKind, all: &[RuntimeReport]) -> String {
     let served = all
         .iter()
-        .filter(|one| one.is_served || one.runtime == kind);
+        .filter(|one| one.user.is_none() && (one.is_served || one.runtime == kind));
     let options: Vec<String> = served
         .map(|one| format!("--runtime {}", one.runtime))
         .collect();
@@ -179,6 +218,7 @@ mod tests {
     fn report(runtime: RuntimeKind, is_served: bool, is_here: bool) -> RuntimeReport {
         RuntimeReport {
             runtime,
+            user: None,
             is_served,
             is_here,
             socket: Some(format!("/run/{runtime}.sock")),
@@ -262,6 +302,37 @@ mod tests {
         assert_eq!(state("2", false), FindingState::Good);
         assert_eq!(state("1", false), FindingState::Warning);
         assert_eq!(state("2", true), FindingState::Warning);
+    }
+
+    #[test]
+    fn the_podman_of_a_user_is_named_with_what_serves_it() {
+        let of_alice = |is_served, engine: Option<&str>| {
+            let one = RuntimeReport {
+                user: Some("alice".to_owned()),
+                engine: engine.map(|driver| EngineDescription {
+                    cgroup_driver: driver.to_owned(),
+                    is_rootless: true,
+                    ..EngineDescription::default()
+                }),
+                ..report(RuntimeKind::Podman, is_served, true)
+            };
+            check_runtime(&one, &[]).unwrap()
+        };
+        let found = of_alice(false, None);
+        assert_eq!(found.state, FindingState::Skipped);
+        assert!(
+            found
+                .remedy
+                .unwrap()
+                .starts_with("podman_users = [\"alice\"]")
+        );
+        assert_eq!(of_alice(true, Some("systemd")).state, FindingState::Good);
+        let found = of_alice(true, Some("cgroupfs"));
+        assert_eq!(found.state, FindingState::Warning);
+        assert!(found.remedy.unwrap().contains("enable-linger alice"));
+        let found = of_alice(true, None);
+        assert_eq!(found.state, FindingState::Problem);
+        assert!(found.remedy.unwrap().contains("enable --now podman.socket"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::super::owner_action::owner_context;
 use super::answers::{CertificateFiles, InitAnswers, Listen, OfferedValues};
 use super::authority;
 use super::fragment::InitFragment;
-use super::runtimes::{HostRuntimes, runtime_words};
+use super::runtimes::HostRuntimes;
 use super::service;
 use gatewren_base::config::{Policy, Preset, RuntimeKind, Settings, TlsMode};
 use gatewren_base::sys::{Secret, is_asked, rfc3339};
@@ -333,7 +333,12 @@ impl Done {
             )),
             None => {}
         }
-        lines.extend(self.runtimes.as_ref().and_then(unserved_words));
+        lines.extend(
+            self.runtimes
+                .as_ref()
+                .map(HostRuntimes::unserved_words)
+                .unwrap_or_default(),
+        );
         lines.push("Next:".to_owned());
         if self.agents == 0 {
             lines.push(
@@ -372,22 +377,4 @@ impl Done {
         });
         fields.to_string()
     }
-}
-
-/// Says which runtimes are installed and not served, and how to serve them.
-fn unserved_words(runtimes: &HostRuntimes) -> Option<String> {
-    let unserved = runtimes.unserved();
-    if unserved.is_empty() {
-        return None;
-    }
-    let options = [runtimes.served(), &unserved].concat();
-    let options: Vec<String> = options
-        .iter()
-        .map(|kind| format!("--runtime {kind}"))
-        .collect();
-    Some(format!(
-        "  containers of these runtimes are not served: {}; to serve them:\n    gatewren init --yes {}",
-        runtime_words(&unserved),
-        options.join(" ")
-    ))
 }

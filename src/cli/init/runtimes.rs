@@ -8,6 +8,7 @@ use toml::de::DeTable;
 use super::super::console::program::is_there;
 use gatewren_base::config::{HelperPolicy, RuntimeKind};
 use gatewren_base::sys::files;
+use gatewren_helper::users_with_podman;
 
 /// The key in `helper.toml`.
 const KEY: &str = "runtimes";
@@ -61,12 +62,47 @@ impl HostRuntimes {
         found
     }
 
+    /// The users whose own Podman has a socket, and is not served.
+    pub fn unserved_users(&self) -> Vec<String> {
+        let mut found = users_with_podman();
+        found.retain(|user| !self.policy.serves_podman_of(user));
+        found
+    }
+
     /// Returns how a runtime was found: its socket, or that its programs are installed; `None` if it was not.
     pub fn trace(&self, kind: RuntimeKind) -> Option<String> {
         match self.policy.socket(kind) {
             Some(socket) => socket.exists().then(|| socket.display().to_string()),
             None => is_there("lxc-attach").then(|| "its programs are installed".to_owned()),
         }
+    }
+
+    /// Says which runtimes and users with a Podman are here and not served, and how to serve them.
+    pub fn unserved_words(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let unserved = self.unserved();
+        if !unserved.is_empty() {
+            let options = [self.served(), &unserved].concat();
+            let options: Vec<String> = options
+                .iter()
+                .map(|kind| format!("--runtime {kind}"))
+                .collect();
+            lines.push(format!(
+                "  containers of these runtimes are not served: {}; to serve them:\n    gatewren init --yes {}",
+                runtime_words(&unserved),
+                options.join(" ")
+            ));
+        }
+        let users = self.unserved_users();
+        if let Some(first) = users.first() {
+            lines.push(format!(
+                "  these users have a Podman of their own that is not served: {}; to serve one:\n    \
+                 podman_users = [{first:?}] in {}",
+                users.join(", "),
+                self.path.display()
+            ));
+        }
+        lines
     }
 
     /// Makes the policy serve exactly these runtimes; returns whether that is a change. Restores the file if the

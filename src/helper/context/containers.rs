@@ -1,68 +1,35 @@
 //! Which containers run, of every runtime. To make this cheap, a container's init is remembered with its start time.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use gatewren_base::config::{HelperClass, HelperPolicy, RuntimeKind};
+use gatewren_base::config::RuntimeKind;
+use gatewren_base::sys::lock;
 use gatewren_base::sys::source::field;
-use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, lock, process};
 use gatewren_base::telemetry::redact_text;
 use gatewren_wire::operations::{ContainerRef, OperationRefusal, RefusalCode};
 
 use super::definitions::{CONFIG, ContainerDefinitions};
 use super::lxc_tools::question;
 use super::orphans::Orphans;
+pub use super::running_container::{CommandEntry, HELD, RunningContainer};
 use super::tools::output;
 use crate::engines::clients::{EngineClients, refusal};
-use crate::engines::oci::{OciContainer, find_container};
-use crate::engines::{EngineError, EngineStatus, InspectedContainer, running_host_rights};
+use crate::engines::podman_user::PodmanUser;
+use crate::engines::{
+    EngineError, EngineStatus, InspectedContainer, running_host_rights, running_user_rights,
+};
 
 /// The most containers remembered. One more clears them all, which costs one lxc-info for each.
 const MAX_REMEMBERED: usize = 1024;
 
-/// The name prefix of an empty cgroup that marks a container, in its own cgroup, as frozen by a helper.
-pub const HELD: &str = "gatewren-held-";
-
 /// How long a command waits for a container that the helper has frozen, and how often it checks.
 const HELD_TIME: Duration = Duration::from_secs(2);
 const HELD_LOOK: Duration = Duration::from_millis(5);
-
-/// A running container.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunningContainer {
-    /// Its init process, by its id on the host.
-    pub init: i32,
-    /// The start time of init, in clock ticks from boot.
-    pub started: u64,
-    /// Its own version 2 cgroup; `None` on a host without version 2.
-    pub payload: Option<PathBuf>,
-    /// Its version 1 cgroups for devices and limits, on a host that still has version 1.
-    pub limiting: Vec<PathBuf>,
-    /// How a command enters it.
-    pub entry: CommandEntry,
-    /// What gives its processes the rights of the host's root, a phrase each. Not known of containers of LXC, where
-    /// the owner's definition decides.
-    pub host_rights: Vec<String>,
-    /// The state file of version 1's freezer, on a host that still has it.
-    freezer: Option<PathBuf>,
-}
-
-/// How a command enters a running container.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CommandEntry {
-    /// By lxc-attach.
-    LxcAttach,
-    /// By the OCI runtime that started the container.
-    OciRuntime(Arc<OciContainer>),
-    /// Not at all, for this reason.
-    None(Arc<str>),
-}
 
 /// The state of a container.
 pub struct ContainerRunState {
@@ -70,6 +37,8 @@ pub struct ContainerRunState {
     pub state: Option<String>,
     /// Its init process, if it runs.
     pub running: Option<RunningContainer>,
+    /// Why a container of a user that runs, as its engine says, has no init process here that can be used.
+    pub unconfirmed: Option<String>,
     /// What its engine says about it; `None` for a container of LXC.
     pub engine: Option<InspectedContainer>,
 }
@@ -161,6 +130,10 @@ impl HostContainers {
             return Ok(running);
         }
         let standing = self.ask(name).await?;
+        if let Some(why) = standing.unconfirmed {
+            let message = format!("container '{name}' cannot be used: {why}");
+            return Err(OperationRefusal::failed(message));
+        }
         standing.running.ok_or_else(|| {
             let state = standing
                 .state
@@ -189,7 +162,7 @@ impl HostContainers {
         &self,
         name: &ContainerRef,
     ) -> Result<InspectedContainer, OperationRefusal> {
-        let api = self.engines.api(name.runtime())?;
+        let api = self.engines.api_of(name)?;
         match api.inspect(name.name()).await {
             Ok(found) if found.name == name.name() => Ok(found),
             // A reference holds a name, and this is the id of a container.
@@ -202,20 +175,36 @@ impl HostContainers {
         let engine = self.inspect(name).await?;
         let pid = engine.state.pid.and_then(|pid| i32::try_from(pid).ok());
         // A daemon that names the host's first process is in another pid namespace.
-        let running = pid.filter(|pid| *pid > 1).and_then(|init| {
-            let known = self
-                .recall(name)
-                .filter(|known| known.is_of(engine.id.as_str(), init));
-            known.or_else(|| {
-                let rights = running_host_rights(&engine, init);
-                RunningContainer::of_engine(engine.id.as_str(), init, rights)
-            })
-        });
+        let pid = pid.filter(|pid| *pid > 1);
+        let found = match (pid, name.place()) {
+            (None, _) => Ok(None),
+            (Some(init), None) => Ok(self.running_of_root(name, &engine, init)),
+            (Some(init), Some(user)) => running_of_user(user, &engine, init).map(Some),
+        };
+        let (running, unconfirmed) = match found {
+            Ok(running) => (running, None),
+            Err(why) => (None, Some(why)),
+        };
         self.remember(name, running.clone());
         Ok(ContainerRunState {
             state: Some(lxc_word(engine.state.status).to_owned()),
             running,
+            unconfirmed,
             engine: Some(engine),
+        })
+    }
+
+    fn running_of_root(
+        &self,
+        name: &ContainerRef,
+        engine: &InspectedContainer,
+        init: i32,
+    ) -> Option<RunningContainer> {
+        let id = engine.id.as_str();
+        let known = self.recall(name).filter(|known| known.is_of(id, init));
+        known.or_else(|| {
+            let rights = running_host_rights(engine, init);
+            RunningContainer::of_engine(id, init, rights)
         })
     }
 
@@ -231,6 +220,7 @@ impl HostContainers {
         Ok(ContainerRunState {
             state,
             running,
+            unconfirmed: None,
             engine: None,
         })
     }
@@ -265,114 +255,15 @@ impl HostContainers {
     }
 }
 
-impl RunningContainer {
-    fn of(init: i32) -> Option<Self> {
-        let process = process(init)?;
-        let groups = fs::read_to_string(format!("/proc/{init}/cgroup")).ok()?;
-        let payload = cgroup2_mount().and_then(|mount| payload(&mount, &groups));
-        Some(Self {
-            init,
-            started: process.started,
-            payload,
-            limiting: limiting_groups(init),
-            entry: CommandEntry::LxcAttach,
-            host_rights: Vec::new(),
-            freezer: freezer_state(init),
-        })
-    }
-
-    /// Returns the container with this full id and first process, as the OCI runtime and the kernel describe it.
-    fn of_engine(id: &str, init: i32, host_rights: Vec<String>) -> Option<Self> {
-        let process = process(init)?;
-        let (payload, entry) = match find_container(id, init) {
-            Ok(oci) => (oci.cgroup.clone(), CommandEntry::OciRuntime(Arc::new(oci))),
-            Err(refusal) => (None, CommandEntry::None(refusal.message.into())),
-        };
-        Some(Self {
-            init,
-            started: process.started,
-            payload,
-            limiting: Vec::new(),
-            entry,
-            host_rights,
-            freezer: None,
-        })
-    }
-
-    /// Whether it is the running container with this id and first process.
-    fn is_of(&self, id: &str, init: i32) -> bool {
-        matches!(&self.entry, CommandEntry::OciRuntime(oci) if oci.id == id && oci.init == init)
-    }
-
-    /// Rejects what would run with the rights of the host's root, unless the owner's policy allows commands on the host
-    /// and the front judged this as one.
-    pub fn check_host_rights(
-        &self,
-        container: &ContainerRef,
-        policy: &HelperPolicy,
-        on_host: bool,
-    ) -> Result<(), OperationRefusal> {
-        let Some(right) = self.host_rights.first() else {
-            return Ok(());
-        };
-        let allowed = policy.allows(HelperClass::HostShell);
-        if allowed && on_host {
-            return Ok(());
-        }
-        let needs = if allowed {
-            "it needs the right to run commands on the host"
-        } else {
-            "it needs host_shell in helper.toml"
-        };
-        let message = format!(
-            "a program in container '{container}' has the rights of the host's root ({right}), so {needs}"
-        );
-        Err(OperationRefusal::new(RefusalCode::Forbidden, message))
-    }
-
-    /// Whether init is still the same process and not exiting.
-    pub fn still_runs(&self) -> bool {
-        process(self.init).is_some_and(|p| p.started == self.started && !p.is_ending)
-    }
-
-    /// Whether a helper has marked it as frozen by itself.
-    fn is_held(&self) -> bool {
-        let groups = self
-            .payload
-            .as_ref()
-            .and_then(|path| fs::read_dir(path).ok());
-        let is_mark =
-            |entry: fs::DirEntry| entry.file_name().as_bytes().starts_with(HELD.as_bytes());
-        groups.into_iter().flatten().flatten().any(is_mark)
-    }
-
-    /// Whether its processes are frozen.
-    pub fn is_frozen(&self) -> bool {
-        let says = |file: &Path, word: &str| {
-            fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == word))
-        };
-        let events = self.payload.as_ref().map(|path| path.join("cgroup.events"));
-        events.is_some_and(|file| says(&file, "frozen 1"))
-            || self
-                .freezer
-                .as_ref()
-                .is_some_and(|file| says(file, "FROZEN"))
-    }
-}
-
-/// Returns the container's own cgroup: the path of its init up to the component that LXC created. With systemd
-/// inside, init is deeper than that, and LXC appends a number after a clash of names. So the path is read, never
-/// constructed.
-fn payload(mount: &Path, groups: &str) -> Option<PathBuf> {
-    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mut found = mount.to_owned();
-    for component in path.split('/').filter(|component| !component.is_empty()) {
-        found.push(component);
-        if component.starts_with("lxc.payload") {
-            return Some(found);
-        }
-    }
-    None
+/// Returns a running container of a user's Podman. Nothing about it is remembered: the user may change all of it.
+fn running_of_user(
+    user: &str,
+    engine: &InspectedContainer,
+    init: i32,
+) -> Result<RunningContainer, String> {
+    let user = PodmanUser::find(user).map_err(|refusal| refusal.message)?;
+    let rights = running_user_rights(engine, &user, init);
+    RunningContainer::of_user(&user, engine.id.as_str(), init, rights)
 }
 
 /// Returns LXC's word for a state of an engine.
@@ -396,24 +287,6 @@ fn init_of(info: &str) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::super::containers::*;
-
-    #[test]
-    fn the_payload_is_found_however_deep_init_is() {
-        let mount = Path::new("/sys/fs/cgroup");
-        let at = |groups: &str| payload(mount, groups).map(|p| p.display().to_string());
-        let deep = "3:cpuset:/lxc.payload.x\n0::/lxc.payload.alpha-1/init.scope\n";
-        assert_eq!(at(deep).unwrap(), "/sys/fs/cgroup/lxc.payload.alpha-1");
-        let nested = "0::/lxc/lxc.payload.alpha\n";
-        assert_eq!(at(nested).unwrap(), "/sys/fs/cgroup/lxc/lxc.payload.alpha");
-        for none in [
-            "",
-            "0::/\n",
-            "0::/system.slice\n",
-            "9:freezer:/lxc.payload.alpha\n",
-        ] {
-            assert_eq!(at(none), None, "{none}");
-        }
-    }
 
     #[test]
     fn lxc_info_is_understood() {

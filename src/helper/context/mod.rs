@@ -17,6 +17,7 @@ pub mod orphans;
 pub mod output_relay;
 pub mod outputs;
 pub mod programs;
+pub mod running_container;
 pub mod send_buffer;
 pub mod stop;
 pub mod tools;

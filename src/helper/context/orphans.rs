@@ -3,11 +3,12 @@
 //! The helper is a child subreaper, so an orphan below it becomes its child. On the host that is a process that
 //! escaped its call, and it is killed. Two kinds are spared. The first are LXC's own daemons, which lxc-start leaves
 //! running on purpose. The second are processes of another pid namespace: a container's init, or a reaper that is
-//! still at work.
+//! still at work. While a command runs in a container of a user, Podman's monitor is spared too.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use gatewren_base::sys::{
@@ -20,10 +21,15 @@ const DAEMONS: &[&str] = &["lxc-start", MONITOR_DAEMON];
 /// The daemon that lxc-monitor leaves running.
 const MONITOR_DAEMON: &str = "lxc-monitord";
 
+/// Podman's monitor of a command in a container, which detaches itself from Podman, and what it starts afterwards.
+const PODMAN_PROGRAMS: &[&str] = &["conmon", "podman"];
+
 /// The children that the helper started; all others are orphans.
 #[derive(Debug, Default)]
 pub struct Orphans {
     known: Mutex<BTreeSet<i32>>,
+    /// How many of them are the Podman of a user, whose monitor is an orphan.
+    monitored: AtomicUsize,
 }
 
 impl Orphans {
@@ -34,6 +40,7 @@ impl Orphans {
         Ok(TrackedChild {
             child,
             orphans: Arc::clone(self),
+            leaves_monitor: false,
         })
     }
 
@@ -41,7 +48,11 @@ impl Orphans {
     pub fn sweep(&self) -> usize {
         let known = self.lock_known().clone();
         let orphans = children().into_iter().filter(|pid| !known.contains(pid));
-        orphans.filter(|pid| end(*pid)).count()
+        let is_monitor = |pid: i32| {
+            self.monitored.load(Ordering::Relaxed) > 0
+                && program(pid).is_some_and(|name| PODMAN_PROGRAMS.contains(&name.as_str()))
+        };
+        orphans.filter(|pid| !is_monitor(*pid) && end(*pid)).count()
     }
 
     /// Returns whether LXC's monitor daemon is a child of this helper. One that ran before is not.
@@ -62,6 +73,18 @@ impl Orphans {
 pub struct TrackedChild {
     child: Child,
     orphans: Arc<Orphans>,
+    leaves_monitor: bool,
+}
+
+impl TrackedChild {
+    /// Records that this child is the Podman of a user: its monitor is spared as long as this exists. Teardown of the
+    /// call kills a monitor that stays.
+    pub fn leaves_monitor(&mut self) {
+        if !self.leaves_monitor {
+            self.leaves_monitor = true;
+            self.orphans.monitored.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Deref for TrackedChild {
@@ -75,6 +98,9 @@ impl Deref for TrackedChild {
 impl Drop for TrackedChild {
     fn drop(&mut self) {
         self.orphans.lock_known().remove(&self.child.pid());
+        if self.leaves_monitor {
+            self.orphans.monitored.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -85,7 +111,8 @@ fn end(pid: i32) -> bool {
             false
         }
         Some(_) if !is_spared(pid) => {
-            tracing::warn!(pid, "killing a process that outlived its call");
+            let program = program(pid).unwrap_or_default();
+            tracing::warn!(pid, program, "killing a process that outlived its call");
             terminate(pid, true);
             true
         }

@@ -1,7 +1,6 @@
 //! The API of one engine: a function for each request, with its arguments and answer typed.
 
 use std::io;
-use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 
@@ -9,6 +8,7 @@ use super::archive::{ArchiveBytes, ArchivePath, PathKind, read_archive};
 use super::client::EngineClient;
 use super::container_id::{EngineContainerId, ImageId, SafeReference};
 use super::endpoint::{EngineEndpoint, GracePeriod, MAX_GRACE_S};
+use super::engine_socket::EngineSocket;
 use super::error::EngineError;
 use super::events::EngineEvents;
 use super::exchange::Rejection;
@@ -46,7 +46,7 @@ pub enum EngineChange {
 
 impl EngineApi {
     /// Creates the client; connects only for requests.
-    pub fn new(kind: EngineKind, socket: PathBuf) -> Self {
+    pub fn new(kind: EngineKind, socket: EngineSocket) -> Self {
         Self {
             client: EngineClient::new(kind, socket),
         }

@@ -1,6 +1,5 @@
 //! Sends the requests of this client to one engine, each with the negotiated version of the API.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use hyper::Request;
@@ -9,8 +8,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::endpoint::EngineEndpoint;
+use super::engine_socket::EngineSocket;
 use super::error::EngineError;
-use super::exchange::{EngineResponse, MAX_ANSWER_BYTES, Rejection, exchange};
+use super::exchange::{EngineResponse, Rejection, exchange};
 use super::kind::EngineKind;
 use super::version::ApiVersion;
 use gatewren_base::sys::lock;
@@ -19,13 +19,13 @@ use gatewren_base::sys::lock;
 #[derive(Clone)]
 pub(super) struct EngineClient {
     kind: EngineKind,
-    socket: Arc<PathBuf>,
+    socket: Arc<EngineSocket>,
     /// `None` until it is negotiated, and after the engine went away: the next one may be another version.
     version: Arc<Mutex<Option<ApiVersion>>>,
 }
 
 impl EngineClient {
-    pub(super) fn new(kind: EngineKind, socket: PathBuf) -> Self {
+    pub(super) fn new(kind: EngineKind, socket: EngineSocket) -> Self {
         Self {
             kind,
             socket: Arc::new(socket),
@@ -59,7 +59,7 @@ impl EngineClient {
     ) -> Result<T, EngineError> {
         let answer = async {
             let response = self.open(endpoint, body).await?;
-            response.read_body(MAX_ANSWER_BYTES).await
+            response.read_body(self.socket.max_answer_bytes()).await
         };
         let answer = self.within_time(endpoint, answer).await?;
         self.parse(&answer)
@@ -108,7 +108,9 @@ impl EngineClient {
         endpoint: &EngineEndpoint<'_>,
         request: impl Future<Output = Result<T, EngineError>>,
     ) -> Result<T, EngineError> {
-        let limit = endpoint.timeout();
+        let limit = self
+            .socket
+            .timeout(endpoint.timeout(), endpoint.only_reads());
         let answer = timeout(limit, request).await.unwrap_or_else(|_| {
             Err(EngineError::Unavailable(format!(
                 "{} did not answer within {} s",
@@ -141,7 +143,7 @@ impl EngineClient {
         let response = answer.await?.map_err(Rejection::into_error)?;
         let is_podman = response.header("libpod-api-version").is_some();
         if is_podman != (kind == EngineKind::Podman) {
-            let socket = self.socket.display();
+            let socket = &self.socket;
             return Err(EngineError::Untrusted(format!(
                 "the engine on {socket} is not {kind}; set the socket of {kind}"
             )));
@@ -352,11 +354,7 @@ mod tests {
             "{error}"
         );
         // The rest is what the sockets' buffers hold.
-        assert!(
-            engine.sent() < MAX_ANSWER_BYTES + 2_000_000,
-            "{}",
-            engine.sent()
-        );
+        assert!(engine.sent() < 16_777_216 + 2_000_000, "{}", engine.sent());
     }
 
     #[tokio::test]
@@ -379,7 +377,10 @@ mod tests {
             // After a broken connection the version is asked for again.
             let requests = engine.requests();
             assert_eq!(requests[2], "GET /_ping", "{requests:?}");
-            let missing = EngineClient::new(EngineKind::Docker, engine.scratch.join("none"));
+            let missing = EngineClient::new(
+                EngineKind::Docker,
+                EngineSocket::OfRoot(engine.scratch.join("none")),
+            );
             let error = missing.negotiate().await.unwrap_err();
             assert!(matches!(&error, EngineError::Unavailable(_)), "{error}");
         }
@@ -409,7 +410,7 @@ mod tests {
         let engine = FakeEngine::docker(|_| json("200 OK", "[]"));
         let link = engine.scratch.join("link.sock");
         symlink(engine.socket(), &link).unwrap();
-        let client = EngineClient::new(EngineKind::Docker, link);
+        let client = EngineClient::new(EngineKind::Docker, EngineSocket::OfRoot(link));
         let error = client.negotiate().await.unwrap_err();
         assert!(matches!(&error, EngineError::Untrusted(_)), "{error}");
         assert!(error.message().contains("symbolic link"), "{error}");

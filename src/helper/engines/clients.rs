@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use gatewren_base::config::{HelperPolicy, LiveSettings, RuntimeKind};
 use gatewren_base::sys::lock;
-use gatewren_wire::operations::{OperationRefusal, RefusalCode};
+use gatewren_wire::operations::{ContainerRef, OperationRefusal, RefusalCode};
 
-use super::{EngineApi, EngineError, EngineKind};
+use super::podman_user::PodmanUser;
+use super::{EngineApi, EngineError, EngineKind, EngineSocket};
 
 /// The clients of the engines.
 pub struct EngineClients {
     policy: LiveSettings<HelperPolicy>,
     /// The clients by runtime, each with its socket. A client knows the version of its engine's API.
-    clients: Mutex<BTreeMap<RuntimeKind, (PathBuf, EngineApi)>>,
+    clients: Mutex<BTreeMap<RuntimeKind, (EngineSocket, EngineApi)>>,
+    /// The clients of users' Podman by the user; the policy limits their number.
+    of_users: Mutex<BTreeMap<String, (EngineSocket, EngineApi)>>,
 }
 
 impl fmt::Debug for EngineClients {
@@ -30,10 +32,42 @@ impl EngineClients {
         Self {
             policy,
             clients: Mutex::default(),
+            of_users: Mutex::default(),
         }
     }
 
-    /// Returns the client of a runtime's engine.
+    /// Returns the client of the engine that has a container.
+    ///
+    /// # Errors
+    /// Fails if the policy does not serve the container's runtime in its place.
+    pub fn api_of(&self, container: &ContainerRef) -> Result<EngineApi, OperationRefusal> {
+        match (container.runtime(), container.place()) {
+            (runtime, None) => self.api(runtime),
+            (RuntimeKind::Podman, Some(user)) => self.api_of_user(user),
+            (_, Some(_)) => Err(forbidden("this place is not served")),
+        }
+    }
+
+    /// Returns the client of a user's Podman.
+    ///
+    /// # Errors
+    /// Fails if the policy does not serve the Podman of this user, or if there is no such user.
+    pub fn api_of_user(&self, name: &str) -> Result<EngineApi, OperationRefusal> {
+        if !self.policy.now().serves_podman_of(name) {
+            return Err(forbidden("this user is not in podman_users in helper.toml"));
+        }
+        let user = PodmanUser::find(name)?;
+        let socket = EngineSocket::OfUser(user.socket(), user.uid());
+        let mut clients = lock(&self.of_users);
+        Ok(client_at(
+            &mut clients,
+            name.to_owned(),
+            EngineKind::Podman,
+            socket,
+        ))
+    }
+
+    /// Returns the client of a runtime's engine that root runs on this host.
     ///
     /// # Errors
     /// Fails if the policy does not serve the runtime, or if it has no API.
@@ -41,22 +75,35 @@ impl EngineClients {
         let policy = self.policy.now();
         let kind = engine_kind(runtime).filter(|_| policy.serves(runtime));
         let (Some(kind), Some(socket)) = (kind, policy.socket(runtime)) else {
-            let message = format!(
+            return Err(forbidden(&format!(
                 "{} is not one of the runtimes in helper.toml",
                 runtime.title()
-            );
-            return Err(OperationRefusal::new(RefusalCode::Forbidden, message));
+            )));
         };
-        let mut clients = lock(&self.clients);
-        match clients.get(&runtime) {
-            Some((of, client)) if of == socket => Ok(client.clone()),
-            _ => {
-                let client = EngineApi::new(kind, socket.to_owned());
-                clients.insert(runtime, (socket.to_owned(), client.clone()));
-                Ok(client)
-            }
+        let socket = EngineSocket::OfRoot(socket.to_owned());
+        Ok(client_at(&mut lock(&self.clients), runtime, kind, socket))
+    }
+}
+
+/// Returns the client that exists for this socket, or a new one.
+fn client_at<K: Ord>(
+    clients: &mut BTreeMap<K, (EngineSocket, EngineApi)>,
+    key: K,
+    kind: EngineKind,
+    socket: EngineSocket,
+) -> EngineApi {
+    match clients.get(&key) {
+        Some((of, client)) if *of == socket => client.clone(),
+        _ => {
+            let client = EngineApi::new(kind, socket.clone());
+            clients.insert(key, (socket, client.clone()));
+            client
         }
     }
+}
+
+fn forbidden(why: &str) -> OperationRefusal {
+    OperationRefusal::new(RefusalCode::Forbidden, why)
 }
 
 /// Returns the engine of a runtime that has one.

@@ -76,6 +76,11 @@ impl EngineEndpoint<'_> {
         }
     }
 
+    /// Whether it only reads, and not a log, for which the engines read a file.
+    pub(super) fn only_reads(&self) -> bool {
+        self.method() == Method::GET && !matches!(self, Self::Logs(..))
+    }
+
     /// The path and query of the request.
     pub(super) fn path(&self, version: ApiVersion) -> String {
         let rest = match self {

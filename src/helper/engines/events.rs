@@ -218,7 +218,10 @@ pub fn read_events(
     bytes: &[u8],
     piece: usize,
 ) -> Vec<Result<Option<ChangedContainer>, EngineError>> {
-    let client = EngineClient::new(super::kind::EngineKind::Docker, std::path::PathBuf::new());
+    let client = EngineClient::new(
+        super::kind::EngineKind::Docker,
+        super::EngineSocket::OfRoot(std::path::PathBuf::new()),
+    );
     let mut lines = EventLines::default();
     let mut events = Vec::new();
     for piece in bytes.chunks(piece.max(1)) {

@@ -1,7 +1,6 @@
 //! One request on one connection: sends it, and reads the answer up to a limit.
 
 use std::future::poll_fn;
-use std::path::Path;
 use std::pin::Pin;
 
 use hyper::body::{Body as _, Bytes, Incoming};
@@ -12,12 +11,10 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::task::JoinHandle;
 
+use super::engine_socket::EngineSocket;
 use super::error::{EngineError, engine_words};
 use super::kind::EngineKind;
-use super::socket::connect;
 
-/// The most bytes of an answer; a longer one is an error, and the connection is closed.
-pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// The most bytes of an answer's head, and of what is read at once; a longer head is an error.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// The most bytes of an error's body; a longer one is not shown.
@@ -61,10 +58,10 @@ struct RejectionBody {
 /// Connects, sends a request, and waits for the head of the answer.
 pub(super) async fn exchange(
     kind: EngineKind,
-    socket: &Path,
+    socket: &EngineSocket,
     request: Request<String>,
 ) -> Result<EngineResponse, EngineError> {
-    let stream = connect(kind, socket).await?;
+    let stream = socket.connect(kind).await?;
     let mut builder = http1::Builder::new();
     builder.max_buf_size(BUFFER_BYTES);
     let opened = builder.handshake(TokioIo::new(stream)).await;

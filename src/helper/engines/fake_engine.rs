@@ -8,6 +8,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
 use super::api::EngineApi;
+use super::engine_socket::EngineSocket;
 use super::kind::EngineKind;
 use gatewren_base::sys::{Scratch, lock};
 
@@ -89,7 +90,7 @@ impl FakeEngine {
 
     /// A client of it.
     pub(super) fn api(&self, kind: EngineKind) -> EngineApi {
-        EngineApi::new(kind, self.socket())
+        EngineApi::new(kind, EngineSocket::OfRoot(self.socket()))
     }
 
     /// The first lines of all requests so far, without the protocol.

@@ -223,7 +223,7 @@ fn right_of_rule(rule: &str) -> Option<HostRight> {
 }
 
 /// Returns a path without `.`, `..` and double slashes, and with `/run` for `/var/run`, which is a link to it.
-fn normalized(path: &str) -> PathBuf {
+pub(super) fn normalized(path: &str) -> PathBuf {
     let mut clean = PathBuf::from("/");
     for part in Path::new(path).components() {
         match part {

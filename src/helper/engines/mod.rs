@@ -7,6 +7,7 @@ mod client;
 pub mod clients;
 mod container_id;
 mod endpoint;
+mod engine_socket;
 mod error;
 mod events;
 mod exchange;
@@ -28,15 +29,20 @@ mod log_reader;
 mod log_request;
 pub mod oci;
 pub mod oci_process;
+pub mod podman_user;
 mod real_mounts;
 mod restart_policy;
 mod socket;
 mod text;
+pub mod user_container;
+mod user_exec;
+mod user_rights;
 mod version;
 
 pub use api::{EngineApi, EngineChange};
 pub use archive::{MAX_ARCHIVE_BYTES, PathKind};
 pub use container_id::EngineContainerId;
+pub use engine_socket::EngineSocket;
 pub use error::EngineError;
 #[cfg(feature = "testing")]
 pub use events::read_events;
@@ -55,3 +61,4 @@ pub use log_request::{
 };
 pub use real_mounts::running_host_rights;
 pub use restart_policy::RestartPolicy;
+pub use user_rights::{running_user_rights, user_rights};

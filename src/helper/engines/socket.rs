@@ -1,8 +1,9 @@
-//! Connects to an engine's socket, after checking that only root controls it.
+//! Connects to an engine's socket, after checking that only root controls it, or only the user whose engine it is.
 //!
 //! A program that could put its own socket there would get requests as if it were the engine, and the helper would
 //! act as root on its answers.
 
+use std::fmt;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -24,13 +25,29 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// In a directory with this bit, only the owner of an entry may remove or rename it.
 const STICKY: u32 = 0o1000;
 
+/// Whose engine it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineOwner {
+    /// Root's.
+    Root,
+    /// That of the user with this id.
+    User(u32),
+}
+
 /// Connects to the socket of an engine.
 ///
 /// The socket must be a socket file, and no link. Root must own it, its directory and all directories above. Only
 /// root may write to its directory; a directory above may be writable if it is sticky. The process that accepts the
 /// connection must run as root. Where this process does not run as root, its own user counts as root.
-pub async fn connect(kind: EngineKind, socket: &Path) -> Result<UnixStream, EngineError> {
-    let socket = check_path(kind, socket)?;
+///
+/// The socket of a user's engine, its directory, and the process that accepts must be that user's. The directories above
+/// may be root's too.
+pub async fn connect(
+    kind: EngineKind,
+    socket: &Path,
+    owner: EngineOwner,
+) -> Result<UnixStream, EngineError> {
+    let socket = check_path(kind, socket, owner)?;
     let opened = timeout(CONNECT_TIMEOUT, UnixStream::connect(&socket)).await;
     let unavailable = |why: &str| {
         let socket = socket.display();
@@ -45,16 +62,16 @@ pub async fn connect(kind: EngineKind, socket: &Path) -> Result<UnixStream, Engi
     };
     let peer = stream.peer_cred();
     let peer = peer.map_err(|cause| unavailable(&cause.to_string()))?;
-    if is_trusted_owner(peer.uid()) {
+    if owner.is(peer.uid()) {
         return Ok(stream);
     }
-    let why = format!("user {} and not root listens on it", peer.uid());
+    let why = format!("user {} and not {owner} listens on it", peer.uid());
     Err(untrusted(kind, &socket, &why))
 }
 
 /// Checks the socket and the directories that lead to it; returns its path without links. The calls do not wait for a
 /// disk: engines have their sockets in `/run`, which is in memory.
-fn check_path(kind: EngineKind, socket: &Path) -> Result<PathBuf, EngineError> {
+fn check_path(kind: EngineKind, socket: &Path, owner: EngineOwner) -> Result<PathBuf, EngineError> {
     let missing = |cause: io::Error| {
         let socket = socket.display();
         EngineError::Unavailable(format!(
@@ -77,29 +94,46 @@ fn check_path(kind: EngineKind, socket: &Path) -> Result<PathBuf, EngineError> {
         };
         return Err(untrusted(kind, &socket, found));
     }
-    check_owner(kind, &socket, &file)?;
+    let not_its = |path: &Path, found: &Metadata| {
+        let (uid, path) = (found.uid(), path.display());
+        let why = format!("user {uid} and not {owner} owns {path}");
+        Err(untrusted(kind, &socket, &why))
+    };
+    if !owner.is(file.uid()) {
+        return not_its(&socket, &file);
+    }
     for above in directory.ancestors() {
         let found = fs::symlink_metadata(above).map_err(missing)?;
-        check_owner(kind, above, &found)?;
+        let may_be_roots = above != directory && EngineOwner::Root.is(found.uid());
+        if !owner.is(found.uid()) && !may_be_roots {
+            return not_its(above, &found);
+        }
         let may_be_sticky = above != directory && found.mode() & STICKY != 0;
         if found.mode() & WRITABLE_BY_OTHERS != 0 && !may_be_sticky {
-            let why = format!("others than root may write to {}", above.display());
+            let why = format!("others than {owner} may write to {}", above.display());
             return Err(untrusted(kind, &socket, &why));
         }
     }
     Ok(socket)
 }
 
-fn check_owner(kind: EngineKind, path: &Path, found: &Metadata) -> Result<(), EngineError> {
-    if is_trusted_owner(found.uid()) {
-        return Ok(());
+impl EngineOwner {
+    /// Whether it is the user with this id.
+    fn is(self, uid: u32) -> bool {
+        match self {
+            Self::Root => uid == 0 || uid == own_uid(),
+            Self::User(user) => uid == user,
+        }
     }
-    let why = format!("user {} and not root owns {}", found.uid(), path.display());
-    Err(untrusted(kind, path, &why))
 }
 
-fn is_trusted_owner(uid: u32) -> bool {
-    uid == 0 || uid == own_uid()
+impl fmt::Display for EngineOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => f.write_str("root"),
+            Self::User(uid) => write!(f, "user {uid}"),
+        }
+    }
 }
 
 fn untrusted(kind: EngineKind, socket: &Path, why: &str) -> EngineError {
@@ -130,7 +164,9 @@ mod tests {
                           listen(S, 5) or die; syswrite(STDOUT, '.'); sleep 60";
 
     async fn refusal(socket: &Path) -> EngineError {
-        connect(EngineKind::Docker, socket).await.unwrap_err()
+        connect(EngineKind::Docker, socket, EngineOwner::Root)
+            .await
+            .unwrap_err()
     }
 
     #[tokio::test]
@@ -138,12 +174,18 @@ mod tests {
         let scratch = Scratch::new();
         let socket = scratch.join("s");
         let _listener = UnixListener::bind(&socket).unwrap();
-        connect(EngineKind::Docker, &socket).await.unwrap();
-        // A link above, as /var/run is one, is followed.
-        symlink(scratch.path(), scratch.join("link")).unwrap();
-        connect(EngineKind::Docker, &scratch.join("link/s"))
+        connect(EngineKind::Docker, &socket, EngineOwner::Root)
             .await
             .unwrap();
+        // A link above, as /var/run is one, is followed.
+        symlink(scratch.path(), scratch.join("link")).unwrap();
+        connect(
+            EngineKind::Docker,
+            &scratch.join("link/s"),
+            EngineOwner::Root,
+        )
+        .await
+        .unwrap();
     }
 
     #[tokio::test]
@@ -164,7 +206,42 @@ mod tests {
             assert!(error.message().contains(&owner), "{error}");
             chown(path, Some(0), None).unwrap();
         }
-        connect(EngineKind::Docker, &socket).await.unwrap();
+        connect(EngineKind::Docker, &socket, EngineOwner::Root)
+            .await
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_socket_of_a_user_is_used_only_where_all_of_it_is_the_users() {
+        if !is_root() {
+            return skip("only root can give a file to another user");
+        }
+        let scratch = Scratch::new();
+        let directory = scratch.join("d");
+        fs::create_dir(&directory).unwrap();
+        let socket = directory.join("s");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        let user = EngineOwner::User(OTHER_UID);
+        // The socket, then its directory, then the process that listens are root's.
+        for (path, words) in [
+            (&socket, "user 0 and not user 12345 owns"),
+            (&directory, "user 0 and not user 12345 owns"),
+            (&directory, "user 0 and not user 12345 listens"),
+        ] {
+            let refused = connect(EngineKind::Podman, &socket, user).await;
+            let error = refused.unwrap_err();
+            assert!(matches!(&error, EngineError::Untrusted(_)), "{error}");
+            assert!(error.message().contains(words), "{error}");
+            chown(path, Some(OTHER_UID), None).unwrap();
+        }
+        // What root owns is not a user's, whoever the user is.
+        let other = EngineOwner::User(OTHER_UID + 1);
+        let refused = connect(EngineKind::Podman, &socket, other).await;
+        let error = refused.unwrap_err();
+        assert!(
+            error.message().contains("12345 and not user 12346"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
@@ -216,7 +293,7 @@ mod tests {
             (&above, 0o1777, true),
         ] {
             fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-            let connected = connect(EngineKind::Docker, &socket).await;
+            let connected = connect(EngineKind::Docker, &socket, EngineOwner::Root).await;
             assert_eq!(connected.is_ok(), is_good, "{mode:o}");
             if let Err(error) = connected {
                 assert!(error.message().contains("may write to"), "{error}");

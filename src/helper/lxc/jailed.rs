@@ -73,6 +73,7 @@ impl JailedTool<'_> {
         &self,
         context: &mut OperationContext<'_>,
     ) -> Result<OperationEnd, OperationRefusal> {
+        self.running.check_files(self.container)?;
         let (child, outputs) = self.start(&context.helper.orphans)?;
         let ending = context.relay_output(child, outputs).await;
         let nothing = OperationEnd::Exited {

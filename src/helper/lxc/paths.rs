@@ -77,6 +77,7 @@ pub async fn inside(
         }
         Err(refusal) => return Err(refusal),
     };
+    running.check_files(container)?;
     let path = format!("/proc/{}/root", running.init);
     let root = InsideRoot::open(Path::new(&path)).map_err(failed)?;
     let of_the_host = root.is_at(Path::new("/")).map_err(failed)?;

@@ -34,12 +34,16 @@ pub fn uid_of(name: &str) -> io::Result<u32> {
     })
 }
 
+/// Returns all accounts.
+pub fn accounts(passwd: &str) -> impl Iterator<Item = Account> {
+    passwd.lines().filter_map(parse)
+}
+
 /// Returns the account with this name, or with this number if no name matches.
 pub fn account(passwd: &str, user: &str) -> Option<Account> {
-    let accounts = || passwd.lines().filter_map(parse);
     let number = user.parse::<u32>().ok();
-    let named = accounts().find(|account| account.name == user);
-    named.or_else(|| accounts().find(|account| Some(account.uid) == number))
+    let named = accounts(passwd).find(|account| account.name == user);
+    named.or_else(|| accounts(passwd).find(|account| Some(account.uid) == number))
 }
 
 /// Returns the account's groups from the text of group(5), the primary group first.

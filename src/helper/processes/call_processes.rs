@@ -7,11 +7,13 @@
 //! Only processes that started during the call are considered.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use gatewren_base::sys::{
     ProcessStat, REAPER_NAME, all_processes, audit_session, descendants, descendants_among,
@@ -34,6 +36,9 @@ const MAX_NAMED: usize = 8;
 /// The pauses between two scans for a call without its own session: the first and the longest.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
+
+/// The descriptor of a reaper's pipe for reports.
+const REPORTS_FD: i32 = 4;
 
 /// How long reports are still read after the reaper has ended. They were sent before its end; this process only has to
 /// notice them.
@@ -61,6 +66,8 @@ struct KnownProcesses {
     keepers: Vec<ProcessStat>,
     /// The reaper among them.
     reaper: Option<ProcessStat>,
+    /// Those of them that lead to the reaper of a user's container. They end after it by themselves.
+    leading: Vec<ProcessStat>,
     /// Start times of descendants by process id.
     remembered: BTreeMap<i32, u64>,
     survivors: SurvivingProcesses,
@@ -107,6 +114,55 @@ impl CallProcesses {
         let is_reaper =
             |keeper: &&ProcessStat| process_name(keeper.pid).as_bytes() == REAPER_NAME.to_bytes();
         found.reaper = found.keepers.iter().find(is_reaper).copied();
+    }
+
+    /// Records the reaper that a user's Podman has started, and the processes that lead to it. It is no descendant of the
+    /// call's first process: Podman's monitor detaches itself. `pipe` is the pipe of its reports, which no process of
+    /// another call has.
+    pub fn find_reaper(&self, pipe: &Path) {
+        let has_pipe = |process: &ProcessStat| {
+            let own = fs::read_link(format!("/proc/{}/fd/{REPORTS_FD}", process.pid));
+            own.is_ok_and(|own| own == pipe)
+        };
+        let is_reaper = |process: &ProcessStat| {
+            self.could_be(process)
+                && process_name(process.pid).as_bytes() == REAPER_NAME.to_bytes()
+                && has_pipe(process)
+        };
+        let reaper = all_processes().find(is_reaper);
+        let mut leading = Vec::new();
+        let mut above = reaper.and_then(|reaper| process(reaper.parent));
+        while let Some(next) = above.filter(|next| self.could_be(next) && !contains(&leading, next))
+        {
+            leading.push(next);
+            above = process(next.parent);
+        }
+        let mut found = self.lock_found();
+        found.keepers.extend(reaper);
+        found.keepers.extend(leading.iter().copied());
+        found.leading = leading;
+        found.reaper = reaper;
+    }
+
+    /// The reaper, if it was found.
+    pub fn reaper(&self) -> Option<ProcessStat> {
+        self.lock_found().reaper
+    }
+
+    /// Waits until the processes that led to a reaper have ended, and what they start afterwards, at most `time`: they
+    /// record the end of the command.
+    pub async fn wait_for_leading(&self, time: Duration) {
+        let leading = self.lock_found().leading.clone();
+        let ended = async {
+            for process in &leading {
+                // An error means that it has ended already.
+                let _ = wait_for_end(process).await;
+            }
+            while all_processes().any(|one| self.could_be(&one) && self.is_in_session(&one)) {
+                sleep(FIRST_LOOK).await;
+            }
+        };
+        let _ = timeout(time, ended).await;
     }
 
     /// Name and value of the variable for the command's environment, if the call needs one.
@@ -221,7 +277,10 @@ impl CallProcesses {
     /// Kills a process. Counts it as a survivor unless the reaper is still spared.
     fn kill(&self, process: &ProcessStat, is_reaper_spared: bool) {
         if !is_reaper_spared {
-            self.lock_found().survivors.count(process);
+            let mut found = self.lock_found();
+            if !contains(&found.leading, process) {
+                found.survivors.count(process);
+            }
         }
         if let Err(cause) = kill_exactly(process) {
             tracing::warn!(%cause, pid = process.pid, "a process of a call cannot be killed");

@@ -77,6 +77,7 @@ async fn spawn_on_host(
         reaper: own.as_fd(),
         cgroup: cgroup.and_then(|parent| helper.cgroup(parent, limits(context))),
         enters_cgroup: false,
+        runs_as: None,
         description: None,
         memberships: Vec::new(),
         container: None,
@@ -109,16 +110,22 @@ pub async fn run_in_container(
     };
     running.check_host_rights(container, &helper.policy.now(), on_host)?;
     let reaper = helper.reaper().map_err(|e| no_reaper(&e))?;
-    let payload = running.payload.as_deref();
-    let cgroup = payload.and_then(|parent| helper.cgroup(parent, limits(context)));
+    let new_cgroup = |parent| helper.cgroup(parent, limits(context));
+    let cgroup = running.call_parent().and_then(new_cgroup);
+    let client_cgroup = running.client_parent().and_then(new_cgroup);
     let entry = ContainerEntry {
         container,
         running,
         cgroup,
+        client_cgroup,
     };
     let lxcpath = helper.containers.lxcpath();
     let (spec, command) = entry.spec(lxcpath, command, reaper.as_fd())?;
-    run(context, spec, &launch(&command, "/bin/sh"), None).await
+    let launch = ReaperLaunch {
+        inherits: spec.runs_as.is_some(),
+        ..launch(&command, "/bin/sh")
+    };
+    run(context, spec, &launch, None).await
 }
 
 fn limits(context: &OperationContext<'_>) -> CallLimits {
@@ -302,6 +309,7 @@ fn launch(command: &Command, shell: &str) -> ReaperLaunch {
         user: command.user.clone(),
         cwd: command.cwd.clone(),
         env: command.env.clone(),
+        inherits: false,
     }
 }
 

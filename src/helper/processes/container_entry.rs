@@ -1,4 +1,4 @@
-//! How a command enters a container: by lxc-attach, or by the OCI runtime below Docker and Podman.
+//! How a command enters a container: by lxc-attach, by the OCI runtime below Docker and Podman, or by a user's Podman.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use gatewren_base::sys::{Cgroup, InsideRoot};
 use gatewren_wire::operations::{Command, ContainerRef, OperationRefusal};
 
-use super::spawn_spec::SpawnSpec;
+use super::spawn_spec::{ClientUser, SpawnSpec};
 use crate::context::containers::{CommandEntry, RunningContainer};
 use crate::context::helper_context::reaper_argv;
 use crate::context::programs::find;
 use crate::engines::oci::OciContainer;
+use crate::engines::user_container::UserContainer;
 
 /// A running container, and the cgroup of the call in it.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct ContainerEntry<'a> {
     pub running: RunningContainer,
     /// The cgroup of the call, if the host has version 2.
     pub cgroup: Option<Cgroup>,
+    /// The cgroup of the program that enters the container of a user.
+    pub client_cgroup: Option<Cgroup>,
 }
 
 impl<'a> ContainerEntry<'a> {
@@ -44,6 +47,7 @@ impl<'a> ContainerEntry<'a> {
                 Ok((spec, command.clone()))
             }
             CommandEntry::OciRuntime(oci) => self.by_oci_runtime(&oci, command, reaper),
+            CommandEntry::UserPodman(of_user) => self.by_user_podman(&of_user, command, reaper),
             CommandEntry::None(why) => Err(OperationRefusal::failed(why.to_string())),
         }
     }
@@ -66,6 +70,7 @@ impl<'a> ContainerEntry<'a> {
             reaper,
             cgroup: self.cgroup,
             enters_cgroup: false,
+            runs_as: None,
             description: None,
             memberships,
             container: Some(self.running),
@@ -95,11 +100,46 @@ impl<'a> ContainerEntry<'a> {
             reaper,
             cgroup: self.cgroup,
             enters_cgroup: true,
+            runs_as: None,
             description: Some(process.description),
             memberships: Vec::new(),
             container: Some(self.running),
         };
         Ok((spec, process.command))
+    }
+
+    /// The user's Podman and its monitor run as the user, outside the container's limits.
+    fn by_user_podman(
+        self,
+        of_user: &UserContainer,
+        command: &Command,
+        reaper: BorrowedFd<'a>,
+    ) -> Result<(SpawnSpec<'a>, Command), OperationRefusal> {
+        let (program, argv) = of_user.exec(command)?;
+        let spec = SpawnSpec {
+            program,
+            argv,
+            reaper,
+            cgroup: self.cgroup,
+            enters_cgroup: true,
+            runs_as: Some(ClientUser {
+                credentials: of_user.user.credentials(),
+                environment: of_user.environment()?,
+                cgroup: self.client_cgroup,
+            }),
+            description: None,
+            memberships: Vec::new(),
+            container: Some(self.running),
+        };
+        // Podman has set the user.
+        let user = None;
+        Ok((
+            spec,
+            Command {
+                user,
+                ..command.clone()
+            },
+        ))
     }
 }
 

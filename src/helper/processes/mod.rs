@@ -6,6 +6,7 @@ pub mod call_processes;
 pub mod commands;
 pub mod container_entry;
 pub mod freeze_guard;
+pub mod killed_processes;
 pub mod lxc_command;
 pub mod printing;
 pub mod process_scope;

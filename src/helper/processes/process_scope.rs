@@ -14,20 +14,20 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
-use gatewren_base::sys::{AuditSession, Cgroup, Exit, OnParentExit, Spawn, SpawnError, pipe};
+use gatewren_base::sys::{Cgroup, Exit, OnParentExit, Spawn, SpawnError, pipe};
 use gatewren_wire::operations::{OperationEnd, ReaperLaunch, ReaperReport};
 
 use super::call_processes::{CallProcesses, SurvivingProcesses};
 use super::freeze_guard::kill_frozen;
+use super::killed_processes::{KilledProcesses, abandon, kill_group};
 use super::reports::ReaperReports;
 use super::spawn_spec::SpawnSpec;
 use crate::context::containers::RunningContainer;
 use crate::context::helper_context::HelperContext;
 use crate::context::orphans::{Orphans, TrackedChild};
 use crate::context::outputs::CommandOutputs;
-use crate::context::programs::path_variable;
 
 /// How long the reaper may take to kill everything. After that the helper kills from outside.
 const REAPER_TIME: Duration = Duration::from_millis(500);
@@ -49,9 +49,6 @@ const ROUNDS_OF_LOST: u32 = 16;
 /// one, is awaited in the background and named in the log.
 const GONE_TIME: Duration = Duration::from_secs(2);
 
-/// The longest wait in the background. After that the sweep of a later helper kills the rest.
-const PATIENCE: Duration = Duration::from_mins(10);
-
 /// How tearing down a call's processes went.
 #[derive(Debug)]
 pub struct TeardownResult {
@@ -72,6 +69,9 @@ pub struct ProcessScope {
     control: Sender,
     reports: ReaperReports,
     cgroup: Option<Cgroup>,
+    /// The cgroup of a program that runs as a user. The reaper does not start in the call's cgroup then.
+    client_cgroup: Option<Cgroup>,
+    runs_as_user: bool,
     container: Option<RunningContainer>,
     processes: Arc<CallProcesses>,
     ready: bool,
@@ -100,50 +100,68 @@ impl ProcessScope {
             spec.reaper,
         ];
         fds.extend(spec.description.as_ref().map(|file| file.as_fd()));
-        let start_in = spec.cgroup.as_ref().filter(|_| !spec.enters_cgroup);
+        let user = spec.runs_as.as_ref();
         let spawn = Spawn {
-            programs: vec![spec.program],
-            argv: spec.argv,
-            env: vec![c"LANG=C.UTF-8".to_owned(), path_variable()],
+            programs: vec![spec.program.clone()],
+            argv: spec.argv.clone(),
+            env: spec.environment(),
             fds,
             directories: vec![c"/".to_owned()],
-            cgroup: start_in.map(Cgroup::fd),
+            cgroup: spec.first_cgroup().map(Cgroup::fd),
             memberships: spec.memberships.iter().map(|file| file.as_fd()).collect(),
             with_parent: OnParentExit::Dies,
-            identity: None,
-            // Root on the host keeps the right to control the kernel's audit, as auditctl(8) does.
-            audit_session: match spec.container {
-                Some(_) => AuditSession::OwnForGood,
-                None => AuditSession::Own,
-            },
+            identity: user.map(|user| user.credentials.clone()),
+            audit_session: spec.audit_session(),
         };
         let child = match orphans.start(&spawn) {
             Ok(child) => child,
             Err(error) => {
                 abandon(spec.cgroup.as_ref());
+                abandon(user.and_then(|user| user.cgroup.as_ref()));
                 return Err(spawn_error(error));
             }
         };
-        let scope = Self {
+        let mut scope = Self {
             processes: Arc::new(CallProcesses::of(child.pid())),
             child,
             control,
             reports,
             cgroup: spec.cgroup,
+            runs_as_user: spec.runs_as.is_some(),
+            client_cgroup: spec.runs_as.and_then(|user| user.cgroup),
             container: spec.container,
             ready: false,
             reported: false,
         };
+        if scope.runs_as_user {
+            scope.child.leaves_monitor();
+        }
         Ok((scope, outputs))
     }
 
     /// Waits until the reaper is ready; `false` if it could not be started.
     pub async fn ready(&mut self) -> bool {
         self.ready = self.reports.next().await == Some(ReaperReport::Ready);
-        if self.ready {
+        if self.ready && self.runs_as_user {
+            self.processes.find_reaper(&self.reports.pipe());
+            self.ready = self.move_reaper();
+        } else if self.ready {
             self.processes.reaper_is_ready();
         }
         self.ready
+    }
+
+    /// Moves a reaper that a user's Podman has started into the cgroup of the call. Without one, the reaper and the
+    /// audit session alone identify the call's processes.
+    fn move_reaper(&self) -> bool {
+        let (Some(cgroup), Some(reaper)) = (&self.cgroup, self.processes.reaper()) else {
+            return self.cgroup.is_none();
+        };
+        let moved = cgroup.add(reaper.pid);
+        if let Err(cause) = &moved {
+            tracing::warn!(%cause, cgroup = ?cgroup.path(), "a reaper could not be moved into its cgroup");
+        }
+        moved.is_ok()
     }
 
     /// Sends the command to the reaper and waits until it has ended.
@@ -192,6 +210,8 @@ impl ProcessScope {
             control,
             mut reports,
             cgroup,
+            client_cgroup,
+            runs_as_user,
             container,
             processes,
             ready,
@@ -216,13 +236,13 @@ impl ProcessScope {
         let lost = lost_reaper(slow, finished || has_ended(container.as_ref()), is_forged);
         let empty_rounds = match lost {
             Some(_) => kill_lost(helper, cgroup.as_ref(), container.as_ref(), &processes).await,
-            None if processes.session().is_none() => ROUNDS_WITHOUT,
-            None => ROUNDS_OF_SESSION,
+            None => rounds_after(&processes, runs_as_user).await,
         };
         let was_out_of_memory = has_oom_kills(cgroup.as_ref());
         let rest = KilledProcesses {
             child,
             cgroup,
+            client_cgroup,
             processes,
             empty_rounds,
         };
@@ -237,12 +257,7 @@ impl ProcessScope {
             was_out_of_memory,
         };
         if !is_gone {
-            tracing::warn!(
-                pid = rest.child.pid(),
-                cgroup = ?rest.cgroup.as_ref().map(Cgroup::path),
-                "processes of a call are still running; is the container frozen?"
-            );
-            tokio::spawn(rest.later());
+            rest.continue_later();
         }
         torn_down
     }
@@ -309,6 +324,17 @@ async fn kill_lost(
     }
 }
 
+/// Returns how many empty rounds are needed after a reaper that did its work. Waits for what a user's Podman does then.
+async fn rounds_after(processes: &CallProcesses, runs_as_user: bool) -> u32 {
+    if runs_as_user {
+        processes.wait_for_leading(REAPER_TIME).await;
+    }
+    match processes.session() {
+        Some(_) => ROUNDS_OF_SESSION,
+        None => ROUNDS_WITHOUT,
+    }
+}
+
 /// Returns whether the kernel killed a process of a cgroup because memory ran out.
 fn has_oom_kills(cgroup: Option<&Cgroup>) -> bool {
     cgroup.is_some_and(|cgroup| cgroup.counter("memory.events", "oom_kill") > 0)
@@ -317,59 +343,6 @@ fn has_oom_kills(cgroup: Option<&Cgroup>) -> bool {
 /// Returns whether a container has ended, which kills all its processes.
 fn has_ended(container: Option<&RunningContainer>) -> bool {
     container.is_some_and(|container| !container.still_runs())
-}
-
-/// Processes that have been killed and are not gone yet.
-struct KilledProcesses {
-    child: TrackedChild,
-    cgroup: Option<Cgroup>,
-    processes: Arc<CallProcesses>,
-    empty_rounds: u32,
-}
-
-impl KilledProcesses {
-    /// Waits until the child is reaped, no process of the call is alive, and the cgroup is empty and removed. Kills
-    /// the cgroup again after `patience`.
-    async fn wait_gone(&self, patience: Instant) {
-        // An error means that the child was already reaped.
-        let _ = self.child.wait().await;
-        self.processes.kill_all(self.empty_rounds).await;
-        let Some(cgroup) = &self.cgroup else {
-            return;
-        };
-        let mut killed = false;
-        while cgroup.populated() {
-            if !killed && Instant::now() > patience {
-                kill_group(Some(cgroup));
-                killed = true;
-            }
-            sleep(Duration::from_millis(1)).await;
-        }
-        while let Err(cause) = cgroup.remove() {
-            if cause.kind() != io::ErrorKind::ResourceBusy {
-                tracing::warn!(%cause, cgroup = ?cgroup.path(), "a cgroup could not be removed");
-                return;
-            }
-            sleep(Duration::from_millis(1)).await;
-        }
-    }
-
-    async fn later(self) {
-        let _ = timeout(PATIENCE, self.wait_gone(Instant::now())).await;
-    }
-}
-
-fn kill_group(cgroup: Option<&Cgroup>) {
-    if let Some(Err(cause)) = cgroup.map(Cgroup::kill) {
-        tracing::warn!(%cause, "a cgroup could not be killed");
-    }
-}
-
-/// Removes a cgroup in which nothing was started.
-fn abandon(cgroup: Option<&Cgroup>) {
-    if let Some(Err(cause)) = cgroup.map(Cgroup::remove) {
-        tracing::debug!(%cause, "an unused cgroup could not be removed");
-    }
 }
 
 fn spawn_error(error: SpawnError) -> io::Error {

@@ -4,6 +4,7 @@
 //! child subreaper, prctl(2)), so neither a new session nor a double fork escapes it.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -143,6 +144,8 @@ fn start(launch: &ReaperLaunch) -> Result<Child, OperationRefusal> {
     let who = find_account(&passwd, launch.user.as_deref())?;
     let home = who.as_ref().map_or("/", |account| account.home.as_str());
     let environment = environment(launch, home);
+    let own_directory = launch.inherits.then(|| env::current_dir().ok()).flatten();
+    let own_directory = own_directory.map(|path| path.to_string_lossy().into_owned());
     let path = environment.get("PATH").map_or(PATH, String::as_str);
     let Some(name) = launch.argv.first() else {
         return Err(OperationRefusal::bad_command("the command is empty"));
@@ -162,9 +165,10 @@ fn start(launch: &ReaperLaunch) -> Result<Child, OperationRefusal> {
         )?,
         fds: vec![nothing.as_fd(), out.as_fd(), err.as_fd()],
         identity: identity(launch, who.as_ref()),
-        directories: match &launch.cwd {
-            Some(cwd) => strings([cwd.clone()])?,
-            None => strings([home.to_owned(), "/".to_owned()])?,
+        directories: match (&launch.cwd, own_directory) {
+            (Some(cwd), _) => strings([cwd.clone()])?,
+            (None, Some(own)) => strings([own, "/".to_owned()])?,
+            (None, None) => strings([home.to_owned(), "/".to_owned()])?,
         },
         with_parent: OnParentExit::Dies,
         ..Spawn::default()
@@ -210,7 +214,17 @@ fn environment(launch: &ReaperLaunch, home: &str) -> BTreeMap<String, String> {
     ];
     let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let extra = launch.env.clone();
-    fixed.into_iter().chain(extra).collect()
+    let own = own_variables(launch.inherits);
+    fixed.into_iter().chain(own).chain(extra).collect()
+}
+
+/// Returns the reaper's own variables, if the command is to have them. Podman sets HOME to that of the container's user
+/// or leaves it empty; the reaper has found the user's own.
+fn own_variables(inherits: bool) -> Vec<(String, String)> {
+    let own = inherits.then(env::vars_os).into_iter().flatten();
+    let texts =
+        own.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    texts.filter(|(name, _)| name != "HOME").collect()
 }
 
 fn strings(texts: impl IntoIterator<Item = String>) -> Result<Vec<CString>, OperationRefusal> {

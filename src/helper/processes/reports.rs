@@ -1,7 +1,9 @@
 //! Reads the reaper's reports from its pipe. Their size is limited: other processes in a container could write to it.
 
+use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::PathBuf;
 
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
@@ -24,6 +26,12 @@ impl ReaperReports {
             pending: Vec::new(),
             second_end: false,
         })
+    }
+
+    /// Returns what identifies the pipe, as `/proc/PID/fd` shows it for each process that has it.
+    pub fn pipe(&self) -> PathBuf {
+        let own = format!("/proc/self/fd/{}", self.pipe.as_raw_fd());
+        fs::read_link(own).unwrap_or_default()
     }
 
     /// Returns the next report; `None` if the reaper is gone, or if the data is not from it.

@@ -7,7 +7,7 @@ use gatewren_wire::operations::{
     ContainerRef, Operation, OperationEnd, OperationRefusal, RefusalCode,
 };
 
-use super::engine_runtime::EngineRuntime;
+use super::engine_runtime::{EngineRuntime, list_of_user};
 use super::lxc_runtime::LxcRuntime;
 use super::runtime::ContainerRuntime;
 use crate::context::helper_context::HelperContext;
@@ -53,7 +53,7 @@ async fn perform_in(
 }
 
 /// Prints the references of the containers that may be seen, and a line `!RUNTIME WHY` for each runtime that did not
-/// answer. If it is the only one that is served, that is an error.
+/// answer, `!podman@USER WHY` for the Podman of a user. If it is the only one that is served, that is an error.
 pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     let policy = helper.policy.now();
@@ -78,12 +78,10 @@ async fn list_all(
             }
         };
         match listed {
-            Ok(names) => {
-                let seen = names.iter().map(ContainerRef::as_str);
-                let seen = seen.filter(|name| policy.allows_container(name));
-                lines.extend(seen.flat_map(|name| [name, "\n"]));
+            Ok(names) => lines.push_str(&visible(&names, policy)),
+            Err(refusal) if served.len() == 1 && policy.podman_users.is_empty() => {
+                return Err(refusal);
             }
-            Err(refusal) if served.len() == 1 => return Err(refusal),
             // LXC is served by default: a host that has only Docker need not say so.
             Err(refusal) if refusal.code == RefusalCode::MissingProgram => {}
             Err(refusal) => {
@@ -92,7 +90,23 @@ async fn list_all(
             }
         }
     }
+    for user in &policy.podman_users {
+        match list_of_user(helper, user).await {
+            Ok(names) => lines.push_str(&visible(&names, policy)),
+            Err(refusal) => {
+                let why = refusal.message.replace('\n', " ");
+                let _ = writeln!(lines, "{AWAY}{}@{user} {why}", RuntimeKind::Podman);
+            }
+        }
+    }
     Ok(lines)
+}
+
+/// Returns the references that may be seen, one a line.
+fn visible(names: &[ContainerRef], policy: &HelperPolicy) -> String {
+    let seen = names.iter().map(ContainerRef::as_str);
+    let seen = seen.filter(|name| policy.allows_container(name));
+    seen.flat_map(|name| [name, "\n"]).collect()
 }
 
 fn unsupported() -> OperationRefusal {

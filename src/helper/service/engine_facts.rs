@@ -4,10 +4,11 @@ use gatewren_wire::operations::{
     ComposeService, ContainerHealth, EngineFacts, EngineMountFacts, PublishedPort,
 };
 
-use crate::engines::{EngineMount, EnginePort, InspectedContainer, host_rights};
+use crate::engines::podman_user::PodmanUser;
+use crate::engines::{EngineMount, EnginePort, InspectedContainer, host_rights, user_rights};
 
-/// Returns the facts about a container.
-pub fn engine_facts(container: &InspectedContainer) -> EngineFacts {
+/// Returns the facts about a container. For one of a user's Podman, `user` is that user.
+pub fn engine_facts(container: &InspectedContainer, user: Option<&PodmanUser>) -> EngineFacts {
     let state = &container.state;
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     EngineFacts {
@@ -32,10 +33,13 @@ pub fn engine_facts(container: &InspectedContainer) -> EngineFacts {
         mounts: container.mounts.iter().map(mount).collect(),
         user: text(&container.user),
         network: container.network_mode.clone(),
-        host_rights: host_rights(container)
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
+        host_rights: match user {
+            Some(user) => user_rights(container, user),
+            None => host_rights(container)
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+        },
         no_commands: None,
     }
 }

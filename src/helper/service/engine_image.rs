@@ -17,7 +17,7 @@ pub async fn print_image(
     require_root()?;
     let helper = context.helper;
     let asked = async {
-        let api = helper.containers.engines.api(container.runtime())?;
+        let api = helper.containers.engines.api_of(container)?;
         let inspected = helper.containers.inspect(container).await?;
         let image = image_of(&api, inspected).await;
         image.map_err(|error| refusal(&error))

@@ -14,6 +14,7 @@ use crate::context::helper_context::HelperContext;
 use crate::context::limits::GRACE_SECONDS;
 use crate::context::operation_context::OperationContext;
 use crate::engines::clients::refusal;
+use crate::engines::podman_user::PodmanUser;
 use crate::engines::{EngineApi, EngineChange, EngineContainerId, EngineError};
 use crate::lxc::files;
 use crate::processes::commands::require_root;
@@ -31,12 +32,7 @@ impl ContainerRuntime for EngineRuntime {
     async fn list(&self, helper: &HelperContext) -> Result<Vec<ContainerRef>, OperationRefusal> {
         require_root()?;
         let api = helper.containers.engines.api(self.kind)?;
-        let listed = api.list().await.map_err(|error| refusal(&error))?;
-        // A name that is longer than a reference may be is left out.
-        let references = listed
-            .iter()
-            .map(|one| ContainerRef::of(self.kind, &one.name));
-        Ok(references.filter_map(Result::ok).collect())
+        references(&api, |name| ContainerRef::of(self.kind, name).ok()).await
     }
 
     async fn print_info(
@@ -51,13 +47,18 @@ impl ContainerRuntime for EngineRuntime {
             .wait(helper.containers.ask(container))
             .await??;
         let state = asked.state.unwrap_or_default();
-        let mut facts = asked.engine.as_ref().map(engine_facts);
+        let user = container.place().map(PodmanUser::find).transpose()?;
+        let facts_of = |engine| engine_facts(engine, user.as_ref());
+        let mut facts = asked.engine.as_ref().map(facts_of);
         if let (Some(facts), Some(running)) = (&mut facts, &asked.running) {
             // The kernel shows more of them than the engine.
             facts.host_rights.clone_from(&running.host_rights);
             if let CommandEntry::None(why) = &running.entry {
                 facts.no_commands = Some(why.to_string());
             }
+        }
+        if let (Some(facts), Some(_)) = (&mut facts, &asked.unconfirmed) {
+            facts.no_commands.clone_from(&asked.unconfirmed);
         }
         let facts = facts.and_then(|facts| serde_json::to_string(&facts).ok());
         let init = asked.running.map(|running| running.init);
@@ -148,6 +149,28 @@ impl ContainerRuntime for EngineRuntime {
     }
 }
 
+/// Returns the references of the containers of a user's Podman.
+///
+/// # Errors
+/// Fails if it does not answer.
+pub async fn list_of_user(
+    helper: &HelperContext,
+    user: &str,
+) -> Result<Vec<ContainerRef>, OperationRefusal> {
+    require_root()?;
+    let api = helper.containers.engines.api_of_user(user)?;
+    references(&api, |name| ContainerRef::of_user(user, name).ok()).await
+}
+
+/// Lists the containers of an engine. A name that is longer than a reference may be is left out.
+async fn references(
+    api: &EngineApi,
+    of: impl Fn(&str) -> Option<ContainerRef>,
+) -> Result<Vec<ContainerRef>, OperationRefusal> {
+    let listed = api.list().await.map_err(|error| refusal(&error))?;
+    Ok(listed.iter().filter_map(|one| of(&one.name)).collect())
+}
+
 impl EngineRuntime {
     /// Changes the state of a container, which the engine knows by its full id.
     async fn change(
@@ -159,7 +182,7 @@ impl EngineRuntime {
         require_root()?;
         let helper = context.helper;
         let changed = async {
-            let api = helper.containers.engines.api(self.kind)?;
+            let api = helper.containers.engines.api_of(container)?;
             let id = helper.containers.inspect(container).await?.id;
             change(&api, &id).await.map_err(|error| refusal(&error))
         };

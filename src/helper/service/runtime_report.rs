@@ -8,7 +8,8 @@ use super::runtime::ContainerRuntime as _;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
-use crate::engines::EngineError;
+use crate::engines::podman_user::{PodmanUser, users_with_podman};
+use crate::engines::{EngineApi, EngineError};
 use crate::processes::printing::print;
 use crate::processes::step_error::StepError;
 
@@ -17,11 +18,19 @@ pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, 
     let helper = context.helper;
     let policy = helper.policy.now();
     let mut lines = String::new();
-    for kind in RuntimeKind::ALL {
-        let report = context.relay.wait(report_of(helper, &policy, kind)).await?;
+    let mut add = |report: &RuntimeReport| {
         // Plain strings always serialize.
-        lines.push_str(&serde_json::to_string(&report).unwrap_or_default());
+        lines.push_str(&serde_json::to_string(report).unwrap_or_default());
         lines.push('\n');
+    };
+    for kind in RuntimeKind::ALL {
+        add(&context.relay.wait(report_of(helper, &policy, kind)).await?);
+    }
+    let unserved = users_with_podman().into_iter();
+    let unserved = unserved.filter(|user| !policy.serves_podman_of(user));
+    for user in policy.podman_users.iter().cloned().chain(unserved) {
+        let report = report_of_user(helper, &policy, user);
+        add(&context.relay.wait(report).await?);
     }
     Ok(print(context.relay, move || Ok(lines.into_bytes())).await?)
 }
@@ -34,6 +43,7 @@ async fn report_of(
     let socket = policy.socket(kind);
     let mut report = RuntimeReport {
         runtime: kind,
+        user: None,
         is_served: policy.serves(kind),
         is_here: match socket {
             Some(socket) => socket.exists(),
@@ -48,7 +58,10 @@ async fn report_of(
     }
     let answer = match kind {
         RuntimeKind::Lxc => LxcRuntime.list(helper).await.map(|_| None),
-        RuntimeKind::Docker | RuntimeKind::Podman => describe(helper, kind).await.map(Some),
+        RuntimeKind::Docker | RuntimeKind::Podman => match helper.containers.engines.api(kind) {
+            Ok(api) => describe(&api).await.map(Some),
+            Err(refusal) => Err(refusal),
+        },
     };
     match answer {
         Ok(engine) => report.engine = engine,
@@ -57,12 +70,40 @@ async fn report_of(
     report
 }
 
-async fn describe(
+async fn report_of_user(
     helper: &HelperContext,
-    kind: RuntimeKind,
-) -> Result<EngineDescription, OperationRefusal> {
+    policy: &HelperPolicy,
+    name: String,
+) -> RuntimeReport {
+    let user = PodmanUser::find(&name);
+    let socket = user.as_ref().map(PodmanUser::socket).ok();
+    let mut report = RuntimeReport {
+        runtime: RuntimeKind::Podman,
+        is_served: policy.serves_podman_of(&name),
+        is_here: socket.as_ref().is_some_and(|socket| socket.exists()),
+        socket: socket.map(|socket| socket.display().to_string()),
+        engine: None,
+        error: user.err().map(|refusal| refusal.message),
+        user: None,
+    };
+    if report.is_served && report.error.is_none() {
+        let answer = match helper.containers.engines.api_of_user(&name) {
+            Ok(api) => describe(&api).await,
+            Err(refusal) => Err(refusal),
+        };
+        match answer {
+            Ok(engine) => report.engine = Some(engine),
+            Err(refusal) => report.error = Some(refusal.message),
+        }
+    }
+    RuntimeReport {
+        user: Some(name),
+        ..report
+    }
+}
+
+async fn describe(api: &EngineApi) -> Result<EngineDescription, OperationRefusal> {
     let refusal = |error: EngineError| OperationRefusal::failed(error.to_string());
-    let api = helper.containers.engines.api(kind)?;
     let version = api.ping().await.map_err(refusal)?;
     let info = api.info().await.map_err(refusal)?;
     Ok(EngineDescription {

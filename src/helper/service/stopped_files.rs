@@ -38,7 +38,7 @@ pub async fn act(
     stopped: &InspectedContainer,
     action: &ContainerAction,
 ) -> Result<OperationEnd, StepError> {
-    let api = context.helper.containers.engines.api(container.runtime())?;
+    let api = context.helper.containers.engines.api_of(container)?;
     let mut files = StoppedFiles {
         api,
         id: stopped.id.clone(),

@@ -110,7 +110,7 @@ impl ObservedContainers {
         let names = containers;
         self.away = away;
         let away = self.away.clone();
-        let is_away = |name: &ContainerRef| away.iter().any(|one| one.runtime == name.runtime());
+        let is_away = |name: &ContainerRef| away.iter().any(|one| one.has(name));
         self.known
             .retain(|name, _| names.binary_search(name).is_ok() || is_away(name));
         self.take_vitals().await?;
@@ -128,8 +128,7 @@ impl ObservedContainers {
     }
 
     fn is_away(&self, name: &ContainerRef) -> bool {
-        let mut away = self.away.iter();
-        away.any(|one| one.runtime == name.runtime())
+        self.away.iter().any(|one| one.has(name))
     }
 
     /// Applies reported state changes, then looks at the containers that changed.

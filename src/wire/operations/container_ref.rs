@@ -48,6 +48,14 @@ impl ContainerRef {
         Self::try_from(format!("{runtime}:{name}"))
     }
 
+    /// Returns the reference to the container of a user's Podman with this name.
+    ///
+    /// # Errors
+    /// If a name breaks the rule of the type.
+    pub fn of_user(user: &str, name: &str) -> Result<Self, InvalidText> {
+        Self::try_from(format!("{}:{name}@{user}", RuntimeKind::Podman))
+    }
+
     /// Returns a random reference of the same runtime and place that no container has and that cannot be guessed. A
     /// query for it takes the same way as one for a container that is missing.
     #[must_use]
@@ -203,6 +211,9 @@ mod tests {
         assert_eq!((media.place(), docker.place()), (None, None));
         let inner: ContainerRef = "docker:jellyfin@media".parse().unwrap();
         assert_eq!((inner.name(), inner.place()), ("jellyfin", Some("media")));
+        let of_user = ContainerRef::of_user("alice", "web").unwrap();
+        assert_eq!(of_user.as_str(), "podman:web@alice");
+        assert_eq!(of_user.runtime(), RuntimeKind::Podman);
         assert_eq!(inner.with_runtime(), inner.as_str());
     }
 }

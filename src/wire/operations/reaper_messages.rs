@@ -28,6 +28,10 @@ pub struct ReaperLaunch {
     pub cwd: Option<String>,
     /// Variables in addition to PATH, HOME, LANG and TERM, which they may override.
     pub env: BTreeMap<String, String>,
+    /// Whether the command also gets the reaper's own variables and, if no directory is named, its directory: those that
+    /// the container sets for its programs.
+    #[serde(default)]
+    pub inherits: bool,
 }
 
 /// A report line from the reaper.

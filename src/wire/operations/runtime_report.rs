@@ -9,6 +9,9 @@ use gatewren_base::config::RuntimeKind;
 pub struct RuntimeReport {
     /// The runtime.
     pub runtime: RuntimeKind,
+    /// The user whose own Podman it is; absent for a runtime of root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// Whether `helper.toml` serves its containers.
     pub is_served: bool,
     /// Whether its programs are installed, or the socket of its engine exists.

@@ -1,4 +1,5 @@
-//! Real daemons of Docker and Podman with real containers: those of `tests/lab/docker` and `tests/lab/podman`.
+//! Real daemons of Docker and Podman with real containers: those of `tests/lab/docker`, `tests/lab/podman` and
+//! `tests/lab/podman-user`.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -31,16 +32,23 @@ pub const MARK: &str = "GATEWREN_IT_MARK";
 pub enum EngineKind {
     Docker,
     Podman,
+    /// The Podman of a user without root.
+    PodmanUser,
 }
 
+/// The user of `tests/lab/podman-user`.
+pub const USER: &str = "alice";
+
 impl EngineKind {
+    /// Those of root.
     pub const ALL: [Self; 2] = [Self::Docker, Self::Podman];
 
-    /// Returns the engine's name, as it begins a reference to a container.
+    /// Returns the name of its lab. For those of root it begins a reference to a container.
     pub fn name(self) -> &'static str {
         match self {
             Self::Docker => "docker",
             Self::Podman => "podman",
+            Self::PodmanUser => "podman-user",
         }
     }
 
@@ -49,6 +57,7 @@ impl EngineKind {
         match self {
             Self::Docker => "GATEWREN_DOCKER",
             Self::Podman => "GATEWREN_PODMAN",
+            Self::PodmanUser => "GATEWREN_PODMAN_USER",
         }
     }
 }
@@ -114,9 +123,17 @@ impl Engine {
         self.lab.join("engines").join(self.kind.name())
     }
 
+    /// Runs a command as the user of `tests/lab/podman-user` and returns its output.
+    pub fn run_as_user(&self, command: &[&str]) -> String {
+        self.lab(&[&["as"], command].concat(), &[])
+    }
+
     /// Returns the reference of a container of this engine.
     pub fn reference(&self, name: &str) -> String {
-        format!("{}:{name}", self.kind.name())
+        match self.kind {
+            EngineKind::PodmanUser => format!("podman:{name}@{USER}"),
+            _ => format!("{}:{name}", self.kind.name()),
+        }
     }
 
     /// Runs the engine's own client, which must succeed, and returns its output.
@@ -249,8 +266,21 @@ impl Engine {
         String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
     }
 
+    /// Starts a helper in that namespace with this policy, which serves this Podman of a user alone.
+    pub fn helper_with(&self, policy: &str) -> Helper {
+        let file = self.folder().join(format!("helper-{}.toml", marker()));
+        let text = format!("runtimes = []\npodman_users = [\"{USER}\"]\n{policy}");
+        fs::write(&file, text).unwrap();
+        Helper::start_by(&self.inside(), |command| {
+            command.arg("--policy").arg(file);
+        })
+    }
+
     /// Starts a helper in that namespace, which serves this engine alone.
     pub fn helper(&self) -> Helper {
+        if self.kind == EngineKind::PodmanUser {
+            return self.helper_with("host_shell = \"full\"\ncontainer_files = \"on\"\n");
+        }
         Helper::start_by(&self.inside(), |command| {
             let option = format!("--{}-socket", self.kind.name());
             command.arg(option).arg(self.socket());

@@ -21,12 +21,15 @@ pub struct ContainerListing {
 pub struct AwayRuntime {
     /// The runtime.
     pub runtime: RuntimeKind,
+    /// Where it runs, if it is not root's on the host: the user of a Podman.
+    pub place: Option<String>,
     /// Why it did not answer, in one sentence.
     pub why: String,
 }
 
 impl ContainerListing {
-    /// Parses the helper's answer: a reference a line, and `!RUNTIME WHY` for a runtime that did not answer.
+    /// Parses the helper's answer: a reference a line, and `!RUNTIME WHY` or `!RUNTIME@PLACE WHY` for a
+    /// runtime that did not answer.
     pub fn parse(text: &str) -> Self {
         let mut listing = Self::default();
         for line in text.lines() {
@@ -42,18 +45,29 @@ impl ContainerListing {
         listing
     }
 
-    /// Returns whether a runtime did not answer.
-    pub fn is_away(&self, runtime: RuntimeKind) -> bool {
-        self.away.iter().any(|away| away.runtime == runtime)
+    /// Returns whether the runtime of a container did not answer.
+    pub fn is_away(&self, container: &ContainerRef) -> bool {
+        self.away.iter().any(|away| away.has(container))
     }
 }
 
 impl AwayRuntime {
+    /// Returns whether a container is one of this runtime in this place.
+    pub fn has(&self, container: &ContainerRef) -> bool {
+        self.runtime == container.runtime() && self.place.as_deref() == container.place()
+    }
+
     fn parse(text: &str) -> Option<Self> {
-        let (runtime, why) = text.split_once(' ')?;
-        let runtime = runtime.parse().ok()?;
-        let why = why.to_owned();
-        Some(Self { runtime, why })
+        let (whose, why) = text.split_once(' ')?;
+        let (runtime, place) = match whose.split_once('@') {
+            Some((runtime, place)) => (runtime, Some(place.to_owned())),
+            None => (whose, None),
+        };
+        Some(Self {
+            runtime: runtime.parse().ok()?,
+            place,
+            why: why.to_owned(),
+        })
     }
 }
 
@@ -63,7 +77,8 @@ mod tests {
 
     #[test]
     fn a_list_names_the_runtimes_that_did_not_answer() {
-        let text = "docker:web\nalpha\n!podman it is not running\nx y\n!other x\n\nalpha\n";
+        let text =
+            "docker:web\nalpha\n!podman it is not running\n!podman@bob x\nx y\n!other x\n\nalpha\n";
         let listing = ContainerListing::parse(text);
         let names: Vec<&str> = listing
             .containers
@@ -71,7 +86,9 @@ mod tests {
             .map(ContainerRef::as_str)
             .collect();
         assert_eq!(names, ["alpha", "docker:web"]);
-        assert!(listing.is_away(RuntimeKind::Podman) && !listing.is_away(RuntimeKind::Docker));
+        let is_away = |name: &str| listing.is_away(&name.parse().unwrap());
+        assert!(is_away("podman:web") && is_away("podman:web@bob"));
+        assert!(!is_away("podman:web@alice") && !is_away("docker:web"));
         assert_eq!(listing.away[0].why, "it is not running");
     }
 }

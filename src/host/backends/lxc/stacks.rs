@@ -67,7 +67,7 @@ impl LxcView {
     /// Also if its runtime does not answer, and if several runtimes have a stack of a name without a runtime.
     pub async fn stack(&self, name: &StackRef) -> Result<Stack, BackendError> {
         let StackListing { stacks, away } = self.read_stacks(name.runtime()).await?;
-        if let Some(AwayRuntime { runtime, why }) = away.into_iter().next() {
+        if let Some(AwayRuntime { runtime, why, .. }) = away.into_iter().next() {
             let title = runtime.title();
             let words = format!("the stacks of {title} cannot be read: {why}");
             return Err(BackendError::new(ErrorKind::Unavailable, words));
@@ -118,7 +118,9 @@ impl LxcView {
         };
         let containers = containers.into_iter().filter(|c| asked(c.runtime()));
         let containers: Vec<ContainerRef> = containers.collect();
-        let away = away.into_iter().filter(|away| asked(away.runtime));
+        // Containers in other places belong to no stack.
+        let away = away.into_iter();
+        let away = away.filter(|away| away.place.is_none() && asked(away.runtime));
         let mut found = FoundStacks::default();
         if containers.iter().any(|container| self.shows(container)) {
             for container in containers {
