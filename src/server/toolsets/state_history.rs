@@ -10,6 +10,7 @@ use tokio::task::spawn_blocking;
 use super::bounded_number::BoundedNumber;
 use super::public_pointer::{PublicPointer, view_for};
 use super::state_summary::StateSummary;
+use gatewren_base::sys::now_ms;
 use gatewren_host::backends::LogMoment;
 use gatewren_store::state::{Revision, RevisionsSince, StateError, StateView, StateViews};
 use gatewren_wire::registry::{Cx, Page, Result, ToolError};
@@ -20,18 +21,22 @@ const MAX_PATCH_BYTES: usize = 16 << 10;
 /// The most revisions that are read for a summary. If there are more, the summary says so.
 const MAX_SUMMARISED: usize = 20_000;
 
+/// What a summary covers if nothing is said.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// How many revisions are read at once for a summary.
 const READ_AT_ONCE: usize = 1000;
 
 /// List changes after a revision: who, when, why, and the patch (RFC 6902). Save the returned revision to ask again
-/// from it. If the log does not go back that far, returns `resync` and the value, as `state_get`. With `since`, a time,
-/// returns what changed, in words.
+/// from it. If the log does not go back that far, returns `resync` and the value, as `state_get`. Without `revision`,
+/// or with `since`, a time, returns what changed, in words.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangesSince {
     /// The last revision you have, from `state_get` or an earlier answer.
     revision: Option<u64>,
-    /// Start: a time such as `2026-07-28T09:30:00Z`, or an age such as `30min`, `2h` or `7d`.
+    /// Start of the summary: a time such as `2026-07-28T09:30:00Z`, or an age such as `30min`, `2h` or `7d`; default: a
+    /// day ago.
     since: Option<LogMoment>,
     /// Only changes at or below this JSON Pointer (RFC 6901); default: all.
     #[serde(default)]
@@ -83,12 +88,13 @@ pub async fn changes(views: Arc<StateViews>, since: ChangesSince, cx: Cx) -> Res
     // Reads the log from the disk.
     let found = spawn_blocking(move || match (since.revision, &since.since) {
         (Some(revision), None) => changes_in(&view, &since, revision),
-        (None, Some(moment)) => Ok(summary_since(&view, &since, moment.ms()).map_err(unreadable)?),
-        _ => {
-            let words = "invalid argument `revision`: give either `revision` or `since`, a time";
-            Err(ToolError::new(words)
-                .hint("state_get shows the newest revision.")
-                .into())
+        (revision, moment) => {
+            let day_ago = now_ms().saturating_sub(DAY_MS);
+            let begins = SummaryStart {
+                after: revision.unwrap_or_default(),
+                at_ms: moment.as_ref().map_or(day_ago, |moment| moment.ms()),
+            };
+            Ok(summary_since(&view, &since, begins).map_err(unreadable)?)
         }
     });
     found.await.map_err(unreadable)?
@@ -152,14 +158,22 @@ fn shown(revision: &Revision) -> Value {
     shown
 }
 
+/// Where a summary begins: at the later of both.
+struct SummaryStart {
+    /// The revision after which.
+    after: u64,
+    /// The time, in milliseconds since 1970.
+    at_ms: u64,
+}
+
 fn summary_since(
     view: &StateView,
     since: &ChangesSince,
-    at_ms: u64,
+    begins: SummaryStart,
 ) -> std::result::Result<StateHistory, StateError> {
     let scope = since.pointer.pointer();
-    let cursor = view.cursor_at(at_ms)?;
-    let (mut after, mut read, mut more) = (cursor.after, 0, true);
+    let cursor = view.cursor_at(begins.at_ms)?;
+    let (mut after, mut read, mut more) = (cursor.after.max(begins.after), 0, true);
     let mut summary = StateSummary::default();
     while more && read < MAX_SUMMARISED {
         let found = view.changes(after, u64::MAX, scope, READ_AT_ONCE)?;

@@ -82,7 +82,7 @@ async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
     part.await.map_err(failed)
 }
 
-/// Write a file in the root file system of a running or stopped container, completely or not at all, and return its
+/// Write a file in the root file system of a container, completely or not at all, and return its
 /// size. The old content is lost; `container_file_read` shows it first. The directory must exist. Owner and permissions
 /// are kept; a new file gets the directory's owner. Fails for a link.
 #[derive(Deserialize, JsonSchema)]
