@@ -50,7 +50,11 @@ impl Orphans {
         let orphans = children().into_iter().filter(|pid| !known.contains(pid));
         let is_monitor = |pid: i32| {
             self.monitored.load(Ordering::Relaxed) > 0
-                && program(pid).is_some_and(|name| PODMAN_PROGRAMS.contains(&name.as_str()))
+                && match program(pid) {
+                    Some(name) => PODMAN_PROGRAMS.contains(&name.as_str()),
+                    // It is ending; one that has ended is reaped.
+                    None => process(pid).is_some_and(|process| process.state != 'Z'),
+                }
         };
         orphans.filter(|pid| !is_monitor(*pid) && end(*pid)).count()
     }
