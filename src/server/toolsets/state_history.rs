@@ -159,6 +159,7 @@ fn shown(revision: &Revision) -> Value {
 }
 
 /// Where a summary begins: at the later of both.
+#[derive(Clone, Copy)]
 struct SummaryStart {
     /// The revision after which.
     after: u64,
