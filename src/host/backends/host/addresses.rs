@@ -168,8 +168,10 @@ mod tests {
             ("100.127.255.1", AddressReach::Shared),
             ("100.128.0.1", AddressReach::Public),
             ("100.63.0.1", AddressReach::Public),
-            ("203.0.113.4", AddressReach::Public),
-            ("2001:db8::1", AddressReach::Public),
+            ("203.0.113.4", AddressReach::Private),
+            ("9.9.9.9", AddressReach::Public),
+            ("2001:db8::1", AddressReach::Private),
+            ("2620:fe::9", AddressReach::Public),
         ] {
             assert_eq!(reach(text.parse().unwrap()), expected, "{text}");
         }
