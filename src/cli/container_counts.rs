@@ -72,7 +72,7 @@ impl ContainerCount {
     pub fn line(&self) -> String {
         let word = self.runtime.word();
         let mut line = format!(
-            "  {word:<7} {} of {} containers run",
+            "  {word:<13} {} of {} containers run",
             self.running, self.total
         );
         if self.is_stale {
@@ -119,8 +119,8 @@ mod tests {
         let counts = count(containers.as_object());
         let lines: Vec<String> = counts.iter().map(ContainerCount::line).collect();
         let expected = [
-            "  lxc     0 of 1 containers run",
-            "  docker  2 of 2 containers run, as of when Docker last answered; unhealthy: docker:web",
+            "  lxc           0 of 1 containers run",
+            "  docker        2 of 2 containers run, as of when Docker last answered; unhealthy: docker:web",
         ];
         assert_eq!(lines, expected);
         assert_eq!(counts[1].member().1["unhealthy"], json!(["docker:web"]));

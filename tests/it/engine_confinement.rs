@@ -115,7 +115,7 @@ fn compare(engine: &Engine, own: &EngineContainer<'_>, helper: &Helper, options:
 }
 
 /// Compares both in a container with these options, and ends a call in it.
-fn confine(engine: &Engine, options: &[&str]) {
+pub fn confine(engine: &Engine, options: &[&str]) {
     let (own, helper) = (engine.run(options), engine.helper());
     compare(engine, &own, &helper, options);
     let mark = marker();

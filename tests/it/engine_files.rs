@@ -154,7 +154,7 @@ fn links_and_mounts_are_not_followed(home: &Home, container: &str, kind: EngineK
         (
             "/run/inner/secret",
             match kind {
-                EngineKind::Docker => "is on a separate mount",
+                EngineKind::Docker | EngineKind::DockerInLxc => "is on a separate mount",
                 EngineKind::Podman | EngineKind::PodmanUser => "there is no",
             },
         ),

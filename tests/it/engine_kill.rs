@@ -91,7 +91,7 @@ impl RunningCall {
 }
 
 /// Asserts that commands run in the container.
-fn serves(helper: &Helper, reference: &str) {
+pub fn serves(helper: &Helper, reference: &str) {
     let finished = helper.run(&container(reference, "echo out; echo err >&2; exit 5"));
     assert_eq!(finished.ending, json!({ "exited": { "code": 5 } }));
     assert_eq!(
@@ -100,7 +100,7 @@ fn serves(helper: &Helper, reference: &str) {
     );
 }
 
-fn end_all_kinds(kind: EngineKind, runtime: &str, end: CallsEnd) {
+pub fn end_all_kinds(kind: EngineKind, runtime: &str, end: CallsEnd) {
     let Some(engine) = Engine::shared(kind) else {
         return;
     };

@@ -78,6 +78,8 @@ mod host_network;
 mod host_swap;
 mod hostile_container;
 mod house_rules;
+mod inner_docker;
+mod inner_hostile;
 mod job_cli;
 mod kill_escapes;
 mod killing;

@@ -15,7 +15,7 @@ pub const GLOBS: List<Glob> = List {
 /// Container runtimes.
 pub const RUNTIMES: List<RuntimeKind> = List {
     entry: |text| text.parse().ok(),
-    like: "one of \"lxc\", \"docker\" and \"podman\"",
+    like: "one of \"lxc\", \"docker\", \"podman\" and \"docker-in-lxc\"",
     may_be_empty: true,
 };
 

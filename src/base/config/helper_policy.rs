@@ -127,8 +127,7 @@ impl HelperPolicy {
         Self::load_or(path, Self::default())
     }
 
-    /// Like `load`, for a trial: if the default file is missing, everything is allowed. An existing file
-    /// limits a trial too.
+    /// Like `load`, for a trial: if the default file is missing, everything is allowed. An existing file limits it too.
     pub fn load_for_trial(path: &Path) -> Result<Self, ConfigError> {
         Self::load_or(path, Self::everything())
     }
@@ -217,9 +216,10 @@ Every value below is the default: uncomment a line to change it.";
             "Commands in containers as root: \"full\" or \"off\". Root in a container without id maps has almost the\n\
              rights of the host's root."),
         key!("", "runtimes", runtimes, RUNTIMES,
-            "Runtimes whose containers are served: \"lxc\", \"docker\" and \"podman\" (containers of root). Containers of\n\
-             another runtime are invisible. A container that has the host's devices, files or processes gives a\n\
-             command in it the rights of the host's root; commands there also need host_shell."),
+            "Runtimes whose containers are served: \"lxc\", \"docker\" and \"podman\" (containers of root), and\n\
+             \"docker-in-lxc\" with \"lxc\": those of a Docker inside a running container of LXC. Containers of another\n\
+             runtime are invisible. A container that has the host's devices, files or processes gives a command in it\n\
+             the rights of the host's root; commands there also need host_shell."),
         key!("", "docker_socket", docker_socket, AbsolutePath,
             "The socket of Docker's daemon. It must belong to root, in a directory that only root can write."),
         key!("", "podman_socket", podman_socket, AbsolutePath,

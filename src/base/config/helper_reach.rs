@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::glob::Glob;
+use super::glob::{Glob, fits};
 use super::helper_policy::HelperPolicy;
 use super::runtime_kind::RuntimeKind;
 use super::space::{OF_ALL_CONTAINERS, container_of_unit, is_engine_scope};
@@ -12,20 +12,36 @@ impl HelperPolicy {
     /// list.
     pub fn allows_container(&self, reference: &str) -> bool {
         let listed = |glob: &Glob| glob.matches_container(reference);
-        if let Some((outer, place)) = reference.split_once('@') {
-            let is_served = outer.starts_with("podman:") && self.serves_podman_of(place);
-            return is_served && self.containers.iter().any(listed);
-        }
+        let place = reference.split_once('@').map(|(_, place)| place);
+        let has_place = place.is_some();
         let runtime = match reference.split_once(':') {
-            Some((runtime, _)) => runtime.parse().ok(),
-            None => Some(RuntimeKind::Lxc),
+            Some((prefix, _)) => RuntimeKind::of_prefix(prefix, has_place),
+            None => Some(RuntimeKind::Lxc).filter(|_| !has_place),
         };
-        runtime.is_some_and(|runtime| self.serves(runtime)) && self.containers.iter().any(listed)
+        let is_served = match (runtime, place) {
+            (Some(RuntimeKind::Podman), Some(user)) => self.serves_podman_of(user),
+            (Some(runtime), _) => self.serves(runtime),
+            (None, _) => false,
+        };
+        is_served && self.containers.iter().any(listed)
     }
 
-    /// Returns whether a runtime's containers are served.
+    /// Returns whether some container of the Docker inside this container of LXC may be accessed.
+    pub fn may_allow_inside(&self, outer: &str) -> bool {
+        let mut globs = self.containers.iter();
+        let is_inside = |glob: &Glob| {
+            let glob = glob.to_string();
+            glob.split_once('@')
+                .is_some_and(|(_, place)| fits(place, outer))
+        };
+        self.serves(RuntimeKind::DockerInLxc)
+            && globs.any(|glob| glob.matches_container(outer) || is_inside(glob))
+    }
+
+    /// Returns whether a runtime's containers are served. Docker inside LXC is served only where LXC is.
     pub fn serves(&self, runtime: RuntimeKind) -> bool {
-        self.runtimes.contains(&runtime)
+        let is_named = |kind: &RuntimeKind| self.runtimes.contains(kind);
+        is_named(&runtime) && runtime.needs().as_ref().is_none_or(is_named)
     }
 
     /// Returns whether the own Podman of a user is served.
@@ -49,7 +65,7 @@ impl HelperPolicy {
     /// Returns the socket of a runtime that has one.
     pub fn socket(&self, runtime: RuntimeKind) -> Option<&Path> {
         match runtime {
-            RuntimeKind::Lxc => None,
+            RuntimeKind::Lxc | RuntimeKind::DockerInLxc => None,
             RuntimeKind::Docker => Some(&self.docker_socket),
             RuntimeKind::Podman => Some(&self.podman_socket),
         }
@@ -109,6 +125,22 @@ mod tests {
             ..of_alice
         };
         assert!(!some.allows_container("podman:web@alice"));
+        let inner = only(&[RuntimeKind::Lxc, RuntimeKind::DockerInLxc]);
+        assert!(inner.allows_container("docker:web@media") && inner.allows_container("media"));
+        assert!(
+            !inner.allows_container("docker:web") && !inner.allows_container("podman:web@media")
+        );
+        assert!(
+            !inner.allows_container("web@media") && !inner.allows_container("docker-in-lxc:web")
+        );
+        assert!(!only(&[RuntimeKind::DockerInLxc]).allows_container("docker:web@media"));
+        let some = HelperPolicy {
+            containers: vec!["docker:web@media".parse().unwrap()],
+            ..inner
+        };
+        assert!(some.allows_container("docker:web@media"));
+        assert!(!some.allows_container("media") && !some.allows_container("docker:db@media"));
+        assert!(some.may_allow_inside("media") && !some.may_allow_inside("web"));
         assert!(!only(&[]).allows_container("web"));
     }
 

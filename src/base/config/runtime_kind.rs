@@ -9,7 +9,7 @@ use super::error::UnknownWord;
 
 /// A container runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum RuntimeKind {
     /// LXC, and the containers of Proxmox VE.
     Lxc,
@@ -17,19 +17,48 @@ pub enum RuntimeKind {
     Docker,
     /// Podman, run by root.
     Podman,
+    /// Docker inside containers of LXC. Its answers are not trusted: whoever is root in such a container makes them.
+    DockerInLxc,
 }
 
 impl RuntimeKind {
     /// All runtimes.
-    pub const ALL: [Self; 3] = [Self::Lxc, Self::Docker, Self::Podman];
+    pub const ALL: [Self; 4] = [Self::Lxc, Self::Docker, Self::Podman, Self::DockerInLxc];
 
-    /// Returns its word: in references to containers, in settings and in the state.
+    /// Returns its word in settings.
     pub fn word(self) -> &'static str {
         match self {
             Self::Lxc => "lxc",
             Self::Docker => "docker",
             Self::Podman => "podman",
+            Self::DockerInLxc => "docker-in-lxc",
         }
+    }
+
+    /// Returns the word before the names of its containers, which the state also has. That of Docker inside LXC is
+    /// Docker's, since such a container also has a place: `docker:jellyfin@media`.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::DockerInLxc => Self::Docker.word(),
+            other => other.word(),
+        }
+    }
+
+    /// Returns the runtime of the containers with this word before their names; `None` if there is none. A reference
+    /// with a place has an `@` after the name.
+    pub fn of_prefix(prefix: &str, has_place: bool) -> Option<Self> {
+        let all = Self::ALL.into_iter();
+        let mut named = all.filter(|kind| kind.prefix() == prefix);
+        named.find(|kind| match kind {
+            Self::Lxc | Self::Docker => !has_place,
+            Self::Podman => true,
+            Self::DockerInLxc => has_place,
+        })
+    }
+
+    /// Returns the runtime without which this one is not served.
+    pub fn needs(self) -> Option<Self> {
+        (self == Self::DockerInLxc).then_some(Self::Lxc)
     }
 
     /// Returns its name in texts.
@@ -38,6 +67,7 @@ impl RuntimeKind {
             Self::Lxc => "LXC",
             Self::Docker => "Docker",
             Self::Podman => "Podman",
+            Self::DockerInLxc => "Docker inside LXC",
         }
     }
 }

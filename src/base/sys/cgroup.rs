@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -254,6 +254,41 @@ pub fn cgroup_paths(wanted: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     found
 }
 
+/// Returns the groups below `group` whose names contain `word`, shallower ones first and without the groups below such
+/// a group.
+pub fn groups_named(group: &Path, word: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for_each_below(Some(group.to_owned()), |path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        if path != group && name.is_some_and(|name| name.contains(word)) {
+            found.push(path.to_owned());
+            return Next::Beside;
+        }
+        Next::Below
+    });
+    found
+}
+
+/// Returns the processes in a group and in those below it, at most `most`.
+pub fn processes_in_group(group: &Path, most: usize) -> Vec<i32> {
+    let mut found = Vec::new();
+    for_each_below(Some(group.to_owned()), |path| {
+        let file = File::open(path.join("cgroup.procs"));
+        let lines = file
+            .into_iter()
+            .flat_map(|file| BufReader::new(file).lines());
+        let numbers = lines.map_while(Result::ok);
+        let numbers = numbers.filter_map(|line| line.parse::<i32>().ok());
+        found.extend(numbers.take(most - found.len()));
+        if found.len() < most {
+            Next::Below
+        } else {
+            Next::Nowhere
+        }
+    });
+    found
+}
+
 /// How to continue after a group.
 enum Next {
     Below,
@@ -261,10 +296,15 @@ enum Next {
     Nowhere,
 }
 
-/// Visits the groups, shallower ones first: a container may create any number of groups below its own.
-fn for_each_group(mut visit: impl FnMut(&Path) -> Next) {
+/// Visits all groups, shallower ones first.
+fn for_each_group(visit: impl FnMut(&Path) -> Next) {
+    for_each_below(cgroup2_mount(), visit);
+}
+
+/// Visits a group and those below it, shallower ones first: a container may create any number of groups below its own.
+fn for_each_below(top: Option<PathBuf>, mut visit: impl FnMut(&Path) -> Next) {
     let mut next = VecDeque::new();
-    next.extend(cgroup2_mount().map(|mount| (mount, MAX_DEPTH)));
+    next.extend(top.map(|top| (top, MAX_DEPTH)));
     let mut left = MAX_GROUPS;
     while let Some((path, depth)) = next.pop_front() {
         match visit(&path) {

@@ -4,7 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::os::unix::fs::{
+    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
+};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
@@ -46,20 +48,36 @@ impl InsideRoot {
     /// `InvalidInput` when it is not a regular file. Such a file is not opened: `O_PATH` opens no driver and no
     /// pipe (open(2)). Merely opening a device can rewind a tape or start a watchdog.
     pub fn read(&self, path: &str, offset: u64, bytes: u64) -> io::Result<(Vec<u8>, Metadata)> {
-        let found = self.find(path, OFlag::empty())?;
-        if !found.metadata()?.is_file() {
-            return Err(invalid("not a regular file"));
+        read_part(&self.find(path, OFlag::empty())?, offset, bytes)
+    }
+
+    /// Reads a regular file whole, also one on another mount below the root, such as `/run`. Links in the path are
+    /// followed as if the root were `/`. It can wait forever: whoever mounts below the root can make a file system that
+    /// does not answer.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is not a regular file, or has more than `most` bytes.
+    pub fn read_on_any_mount(&self, path: &str, most: u64) -> io::Result<Vec<u8>> {
+        let found = self.find_on(path, OFlag::empty(), ResolveFlag::empty())?;
+        let (bytes, _) = read_part(&found, 0, most.saturating_add(1))?;
+        if bytes.len() as u64 > most {
+            return Err(invalid("it is too large"));
         }
-        // Reopens the file that was checked, even if its name refers to another file by now.
-        let mut file = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlag::O_NONBLOCK.bits())
-            .open(by_descriptor(&found))?;
-        let facts = file.metadata()?;
-        file.seek(SeekFrom::Start(offset))?;
-        let mut read = Vec::new();
-        file.take(bytes).read_to_end(&mut read)?;
-        Ok((read, facts))
+        Ok(bytes)
+    }
+
+    /// Opens a handle to a socket, also one on another mount below the root. Links in the path are followed as if the
+    /// root were `/`, so none leads to a socket outside. A connection is made to `/proc/self/fd/N` of the handle. It can
+    /// wait forever, as [`Self::read_on_any_mount`] can.
+    ///
+    /// # Errors
+    /// `NotFound`; `InvalidInput` when it is not a socket.
+    pub fn find_socket(&self, path: &str) -> io::Result<File> {
+        let found = self.find_on(path, OFlag::empty(), ResolveFlag::empty())?;
+        if found.metadata()?.file_type().is_socket() {
+            return Ok(found);
+        }
+        Err(invalid("it is not a socket"))
     }
 
     /// Lists a directory: among its first `most` names those that `select` chooses, each with its metadata; for a
@@ -136,15 +154,33 @@ impl InsideRoot {
     /// Returns a handle to a path below the root, without opening the file itself. Mounts below the root are not
     /// entered: one of them may never respond.
     fn find(&self, path: &str, flags: OFlag) -> io::Result<File> {
+        self.find_on(path, flags, ResolveFlag::RESOLVE_NO_XDEV)
+    }
+
+    fn find_on(&self, path: &str, flags: OFlag, mounts: ResolveFlag) -> io::Result<File> {
+        let inside = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_CLOEXEC | flags)
-            .resolve(
-                ResolveFlag::RESOLVE_IN_ROOT
-                    | ResolveFlag::RESOLVE_NO_MAGICLINKS
-                    | ResolveFlag::RESOLVE_NO_XDEV,
-            );
+            .resolve(inside | mounts);
         Ok(File::from(openat2(&self.0, path, how)?))
     }
+}
+
+/// Reads a part of a regular file, with its metadata.
+fn read_part(found: &File, offset: u64, bytes: u64) -> io::Result<(Vec<u8>, Metadata)> {
+    if !found.metadata()?.is_file() {
+        return Err(invalid("not a regular file"));
+    }
+    // Reopens the file that was checked, even if its name refers to another file by now.
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(by_descriptor(found))?;
+    let facts = file.metadata()?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut read = Vec::new();
+    file.take(bytes).read_to_end(&mut read)?;
+    Ok((read, facts))
 }
 
 /// Returns a path that always refers to this open file.
@@ -226,6 +262,35 @@ mod tests {
             2,
             "above the root is the root"
         );
+    }
+
+    #[test]
+    fn a_socket_is_found_inside_and_never_outside() {
+        let (scratch, root, inside) = lab();
+        let _outside = UnixListener::bind(scratch.join("outside/s")).unwrap();
+        for (link, target) in [
+            ("absolute", scratch.join("outside/s")),
+            ("relative", "../outside/s".into()),
+            ("magic", "/proc/self/cwd".into()),
+        ] {
+            symlink(target, root.join(link)).unwrap();
+            assert!(inside.find_socket(link).is_err(), "{link}");
+        }
+        // As /var/run is one on Debian.
+        fs::create_dir_all(root.join("run")).unwrap();
+        let _listener = UnixListener::bind(root.join("run/s")).unwrap();
+        symlink("/run", root.join("var-run")).unwrap();
+        for path in ["run/s", "/run/s", "var-run/s"] {
+            assert!(inside.find_socket(path).is_ok(), "{path}");
+        }
+        for other in ["etc/hosts", "run"] {
+            let kind = inside.find_socket(other).unwrap_err().kind();
+            assert_eq!(kind, io::ErrorKind::InvalidInput, "{other}");
+        }
+        let long = inside.read_on_any_mount("etc/hosts", 9).unwrap_err();
+        assert_eq!(long.kind(), io::ErrorKind::InvalidInput);
+        let whole = inside.read_on_any_mount("etc/hosts", 10).unwrap();
+        assert_eq!(whole, b"0123456789");
     }
 
     #[test]

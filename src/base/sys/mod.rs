@@ -27,6 +27,7 @@ mod jail_mounts;
 mod kernel_events;
 mod lines;
 mod lock;
+mod lxc_programs;
 mod mount_table;
 mod names;
 mod neighbors;
@@ -60,8 +61,9 @@ pub use activation::{InheritedSocket, accepts_over_ip, inherited_sockets, starte
 pub use audit_session::{AuditSession, audit_session};
 pub use burst_rate::{BurstRate, BurstUsage};
 pub use cgroup::{
-    Cgroup, LIMITING_CONTROLLERS, cgroup_paths, cgroup2_mount, freezer_state, limiting_controllers,
-    limiting_groups, own_cgroup, set_frozen, share_controllers, stale_cgroups,
+    Cgroup, LIMITING_CONTROLLERS, cgroup_paths, cgroup2_mount, freezer_state, groups_named,
+    limiting_controllers, limiting_groups, own_cgroup, processes_in_group, set_frozen,
+    share_controllers, stale_cgroups,
 };
 pub use child::{Child, Exit, wait_for_end};
 pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
@@ -85,6 +87,7 @@ pub use jail::{Jail, JailCommand, run_in_jail};
 pub use kernel_events::KernelEvents;
 pub use lines::{LineReader, LineTooLong};
 pub use lock::{DirectoryLock, LockHolder, lock_directory};
+pub use lxc_programs::lxc_containers_that_run;
 pub use mount_table::{mount_places, unescape_mount};
 pub use neighbors::{FoundNeighbor, neighbors};
 pub use network::{FoundAddress, end_when_gone, end_when_stalled, interface_addresses};
@@ -96,7 +99,8 @@ pub use probe::{ask_name_server, connect_tcp, echo};
 pub use proc_dir::hold_proc;
 pub use process_table::{
     ProcessStat, all_processes, children, descendants, descendants_among, has_in_environment,
-    is_root, kill_exactly, own_pid, own_uid, pid_namespace, process, process_name, terminate,
+    is_root, kill_exactly, nested_pids, own_pid, own_uid, pid_namespace, process, process_name,
+    terminate,
 };
 pub use random::{RandomError, random_bytes};
 pub use requester::{Requester, current_requester, on_behalf_of};

@@ -17,6 +17,9 @@ use super::proc_dir::{process_numbers, read_proc};
 /// The longest line of `/proc/PID/stat`: fifty numbers and a name of 16 characters.
 const MAX_STAT_BYTES: u64 = 2048;
 
+/// The most bytes that are read of `/proc/PID/status`; it has a line for each fact, and those of groups can be long.
+const MAX_STATUS_BYTES: u64 = 1 << 20;
+
 /// How much of a process's environment is searched for a variable.
 const MAX_ENVIRONMENT_BYTES: u64 = 256 * 1024;
 
@@ -166,6 +169,16 @@ pub fn has_in_environment(pid: i32, variable: &str) -> bool {
         let mut variables = bytes.split(|byte| *byte == 0);
         variables.any(|one| one == variable.as_bytes())
     })
+}
+
+/// Returns a process's ids: first the one here, then one for each pid namespace below, down to its own. Empty if it has
+/// ended.
+pub fn nested_pids(pid: i32) -> Vec<i32> {
+    let status = read_proc(&format!("{pid}/status"), MAX_STATUS_BYTES).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let ids = ids.unwrap_or_default().split_whitespace();
+    ids.filter_map(|id| id.parse().ok()).collect()
 }
 
 /// The name that a process gives itself, at most 15 characters; empty if it has ended.

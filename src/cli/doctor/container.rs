@@ -161,6 +161,10 @@ fn unexpected_exit(container: &ContainerRef, outcome: &ShellOutcome) -> Option<F
     let name = container.name();
     let remedy = match container.runtime() {
         RuntimeKind::Lxc => format!("lxc-attach -n {name} -- sh -c 'sleep 1'"),
+        RuntimeKind::DockerInLxc => {
+            let outer = container.place().unwrap_or_default();
+            format!("lxc-attach -n {outer} -- docker exec {name} sh -c 'sleep 1'")
+        }
         other => format!("{other} exec {name} sh -c 'sleep 1'"),
     };
     Some(Finding::problem(CHECK, seen, remedy))

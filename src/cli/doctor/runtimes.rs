@@ -1,9 +1,11 @@
 //! Checks the helper, the container runtimes that it serves, and which containers count as the host.
 
+use std::fmt::Write as _;
+
 use super::finding::Finding;
 use gatewren_base::config::{Reach, RuntimeKind};
 use gatewren_host::backends::{
-    BackendError, ContainerDetails, EngineDescription, Lxc, RuntimeReport,
+    BackendError, ContainerDetails, ContainerRef, EngineDescription, Lxc, RuntimeReport,
 };
 use gatewren_host::helper_client::HelperClient;
 
@@ -56,6 +58,9 @@ fn check_runtime(report: &RuntimeReport, all: &[RuntimeReport]) -> Option<Findin
         return Some(check_user(report, user));
     }
     let (kind, check) = (report.runtime, report.runtime.word());
+    if kind == RuntimeKind::DockerInLxc {
+        return check_inner(report, all);
+    }
     let (title, socket) = (kind.title(), report.socket.as_deref().unwrap_or_default());
     if !report.is_served {
         let seen = match kind {
@@ -132,6 +137,33 @@ fn check_user(report: &RuntimeReport, user: &str) -> Finding {
     Finding::problem(CHECK, seen, remedy)
 }
 
+/// The finding for Docker inside LXC; `None` if no running container of LXC has it.
+fn check_inner(report: &RuntimeReport, all: &[RuntimeReport]) -> Option<Finding> {
+    let check = report.runtime.word();
+    let named: Vec<&str> = report.places.iter().map(ContainerRef::as_str).collect();
+    let mut places = named
+        .iter()
+        .take(MAX_NAMED)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if named.len() > MAX_NAMED {
+        let _ = write!(places, " and {} more", named.len() - MAX_NAMED);
+    }
+    if !report.is_served {
+        let seen = format!("containers of LXC have a Docker inside, which is not served: {places}");
+        return report
+            .is_here
+            .then(|| Finding::skipped(check, seen).with(serving_hint(report.runtime, all)));
+    }
+    if let Some(error) = &report.error {
+        let remedy = "systemctl status docker, inside that container of LXC";
+        return Some(Finding::problem(check, error, remedy));
+    }
+    let seen = format!("Docker answers inside these containers of LXC: {places}");
+    report.is_here.then(|| Finding::good(check, seen))
+}
+
 /// The finding for an engine that answers.
 fn check_engine(
     title: &str,
@@ -167,7 +199,8 @@ fn check_engine(
 fn serving_hint(kind: RuntimeKind, all: &[RuntimeReport]) -> String {
     let served = all
         .iter()
-        .filter(|one| one.user.is_none() && (one.is_served || one.runtime == kind));
+        .filter(|one| one.user.is_none())
+        .filter(|one| one.is_served || one.runtime == kind || kind.needs() == Some(one.runtime));
     let options: Vec<String> = served
         .map(|one| format!("--runtime {}", one.runtime))
         .collect();
@@ -222,6 +255,7 @@ mod tests {
             is_served,
             is_here,
             socket: Some(format!("/run/{runtime}.sock")),
+            places: Vec::new(),
             engine: None,
             error: is_served.then(|| "it does not answer".to_owned()),
         }
@@ -235,6 +269,7 @@ mod tests {
         ContainerDetails {
             name: name.parse().unwrap(),
             runtime: "docker",
+            parent: None,
             hostname: None,
             state: ContainerState::Running,
             init_pid: None,

@@ -56,7 +56,7 @@ pub struct InitArgs {
     #[arg(long, conflicts_with = "cert")]
     own_cert: bool,
 
-    /// Serve the containers of this runtime: lxc, docker or podman; repeat it for more. Others are not served
+    /// Serve the containers of this runtime: lxc, docker, podman or docker-in-lxc; repeat it for more. Others are not served
     #[arg(long = "runtime", value_name = "RUNTIME", conflicts_with = "dir")]
     runtimes: Vec<RuntimeKind>,
 

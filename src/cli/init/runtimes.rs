@@ -1,5 +1,6 @@
 //! The container runtimes of this host, and the key of `helper.toml` that names those that are served.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use toml::de::DeTable;
 
 use super::super::console::program::is_there;
 use gatewren_base::config::{HelperPolicy, RuntimeKind};
-use gatewren_base::sys::files;
+use gatewren_base::sys::{files, lxc_containers_that_run, sanitize};
 use gatewren_helper::users_with_podman;
 
 /// The key in `helper.toml`.
@@ -15,6 +16,12 @@ const KEY: &str = "runtimes";
 
 /// The most bytes of a `helper.toml`; a larger one is rejected, as the helper rejects it.
 const MAX_BYTES: usize = 1 << 20;
+
+/// The program of Docker's daemon.
+const DOCKERD: &str = "dockerd";
+
+/// The most containers of LXC that are named; the others are counted.
+const MAX_NAMED: usize = 5;
 
 /// What serving a runtime means.
 pub const MEANING: &str = "\
@@ -73,6 +80,9 @@ impl HostRuntimes {
     pub fn trace(&self, kind: RuntimeKind) -> Option<String> {
         match self.policy.socket(kind) {
             Some(socket) => socket.exists().then(|| socket.display().to_string()),
+            None if kind == RuntimeKind::DockerInLxc => {
+                inner_trace(&lxc_containers_that_run(DOCKERD))
+            }
             None => is_there("lxc-attach").then(|| "its programs are installed".to_owned()),
         }
     }
@@ -136,6 +146,27 @@ impl HostRuntimes {
     fn replace(&self, text: &str) -> Result<(), String> {
         files::write_public(&self.path, text.as_bytes()).map_err(|e| e.to_string())
     }
+}
+
+/// Returns how Docker inside LXC was found: the containers of LXC, the first ones by name; `None` if there are none.
+fn inner_trace(containers: &BTreeSet<String>) -> Option<String> {
+    let named: Vec<String> = containers
+        .iter()
+        .take(MAX_NAMED)
+        .map(|name| sanitize(name))
+        .collect();
+    let more = match containers.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let first = named.first()?;
+    Some(match containers.len() {
+        1 => format!("dockerd runs in the container {first} of LXC"),
+        _ => format!(
+            "dockerd runs in the containers {}{more} of LXC",
+            named.join(", ")
+        ),
+    })
 }
 
 /// Parses runtimes that are separated by spaces or commas.

@@ -115,14 +115,17 @@ fn stack(name: Option<&str>) -> String {
     }
 }
 
-/// Whether a text can be nothing but the name of a container or a stack, perhaps after its runtime.
+/// Whether a text can be nothing but the name of a container or a stack, perhaps after its runtime
+/// and before its place.
 fn is_name(text: &str) -> bool {
-    let name = match text.split_once(':') {
-        Some((runtime, name)) if runtime.parse::<RuntimeKind>().is_ok() => name,
-        _ => text,
+    let (name, place) = match text.split_once(':') {
+        Some((runtime, name)) if runtime.parse::<RuntimeKind>().is_ok() => {
+            name.split_once('@').unwrap_or((name, ""))
+        }
+        _ => (text, ""),
     };
-    name.chars()
-        .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    let mut all = name.chars().chain(place.chars());
+    all.all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 #[cfg(test)]

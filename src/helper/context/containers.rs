@@ -109,7 +109,7 @@ impl HostContainers {
         if running.is_frozen() {
             let is = match name.runtime() {
                 RuntimeKind::Lxc => "frozen",
-                RuntimeKind::Docker | RuntimeKind::Podman => "paused",
+                RuntimeKind::Docker | RuntimeKind::Podman | RuntimeKind::DockerInLxc => "paused",
             };
             let message =
                 format!("container '{name}' is {is}; let it go on first (container_unfreeze)");
@@ -135,11 +135,14 @@ impl HostContainers {
             return Err(OperationRefusal::failed(message));
         }
         standing.running.ok_or_else(|| {
-            let state = standing
-                .state
-                .as_deref()
-                .unwrap_or("STOPPED")
-                .to_lowercase();
+            let state = standing.state.as_deref().unwrap_or("STOPPED");
+            if state == "RUNNING" {
+                let message = format!(
+                    "container '{name}' runs by the word of its engine, but its first process was not found"
+                );
+                return OperationRefusal::failed(message);
+            }
+            let state = state.to_lowercase();
             let message =
                 format!("container '{name}' is {state}; start it first (container_start)");
             OperationRefusal::new(RefusalCode::NotRunning, message)
@@ -151,6 +154,7 @@ impl HostContainers {
         match name.runtime() {
             RuntimeKind::Lxc => self.ask_lxc(name).await,
             RuntimeKind::Docker | RuntimeKind::Podman => self.ask_engine(name).await,
+            RuntimeKind::DockerInLxc => self.ask_inner(name).await,
         }
     }
 
@@ -162,7 +166,7 @@ impl HostContainers {
         &self,
         name: &ContainerRef,
     ) -> Result<InspectedContainer, OperationRefusal> {
-        let api = self.engines.api_of(name)?;
+        let api = self.api(name).await?;
         match api.inspect(name.name()).await {
             Ok(found) if found.name == name.name() => Ok(found),
             // A reference holds a name, and this is the id of a container.
@@ -234,12 +238,12 @@ impl HostContainers {
             .collect()
     }
 
-    fn recall(&self, name: &ContainerRef) -> Option<RunningContainer> {
+    pub(super) fn recall(&self, name: &ContainerRef) -> Option<RunningContainer> {
         let found = self.lock_remembered().get(name).cloned();
         found.filter(RunningContainer::still_runs)
     }
 
-    fn remember(&self, name: &ContainerRef, running: Option<RunningContainer>) {
+    pub(super) fn remember(&self, name: &ContainerRef, running: Option<RunningContainer>) {
         let mut remembered = self.lock_remembered();
         if remembered.len() >= MAX_REMEMBERED {
             remembered.clear();
@@ -267,7 +271,7 @@ fn running_of_user(
 }
 
 /// Returns LXC's word for a state of an engine.
-fn lxc_word(status: EngineStatus) -> &'static str {
+pub(super) fn lxc_word(status: EngineStatus) -> &'static str {
     match status {
         EngineStatus::Running => "RUNNING",
         EngineStatus::Paused => "FROZEN",

@@ -1,9 +1,11 @@
 //! What all operations of the helper share: its state, the limits, the containers, and running host programs.
 
 pub mod container_locks;
+pub mod container_rights;
 pub mod containers;
 pub mod definitions;
 pub mod helper_context;
+pub mod inner_containers;
 pub mod job_log;
 pub mod job_output_sink;
 pub mod jobs;

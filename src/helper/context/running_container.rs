@@ -5,9 +5,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gatewren_base::config::{HelperClass, HelperPolicy};
 use gatewren_base::sys::{cgroup2_mount, freezer_state, limiting_groups, process};
-use gatewren_wire::operations::{ContainerRef, OperationRefusal, RefusalCode};
+use gatewren_wire::operations::{ContainerRef, OperationRefusal};
 
 use crate::engines::oci::{OciContainer, find_container};
 use crate::engines::podman_user::PodmanUser;
@@ -32,8 +31,10 @@ pub struct RunningContainer {
     /// What gives its processes the rights of the host's root, or of the user whose Podman runs it, a phrase each. Not known of containers of LXC, where
     /// the owner's definition decides.
     pub host_rights: Vec<String>,
+    /// What gives its processes the rights of root in the container of LXC that its Docker runs in, a phrase each.
+    pub lxc_rights: Vec<String>,
     /// The state file of version 1's freezer, on a host that still has it.
-    freezer: Option<PathBuf>,
+    pub(super) freezer: Option<PathBuf>,
 }
 
 /// How a command enters a running container.
@@ -45,6 +46,15 @@ pub enum CommandEntry {
     OciRuntime(Arc<OciContainer>),
     /// By the Podman of a user, as that user.
     UserPodman(Arc<UserContainer>),
+    /// By lxc-attach, and then by the runc of the Docker inside that container of LXC.
+    OciInLxc {
+        /// The container of LXC.
+        outer: ContainerRef,
+        /// The container's first process, by its id in the container of LXC.
+        inner_pid: i32,
+        /// The container, as runc inside describes it.
+        oci: Arc<OciContainer>,
+    },
     /// Not at all, for this reason.
     None(Arc<str>),
 }
@@ -62,6 +72,7 @@ impl RunningContainer {
             limiting: limiting_groups(init),
             entry: CommandEntry::LxcAttach,
             host_rights: Vec::new(),
+            lxc_rights: Vec::new(),
             freezer: freezer_state(init),
         })
     }
@@ -80,6 +91,7 @@ impl RunningContainer {
             limiting: Vec::new(),
             entry,
             host_rights,
+            lxc_rights: Vec::new(),
             freezer: None,
         })
     }
@@ -103,6 +115,7 @@ impl RunningContainer {
             limiting: Vec::new(),
             entry: CommandEntry::UserPodman(Arc::new(container)),
             host_rights,
+            lxc_rights: Vec::new(),
             freezer: None,
         };
         // The process id may have been reused during the reads.
@@ -148,36 +161,6 @@ impl RunningContainer {
     /// Whether it is the running container with this id and first process.
     pub fn is_of(&self, id: &str, init: i32) -> bool {
         matches!(&self.entry, CommandEntry::OciRuntime(oci) if oci.id == id && oci.init == init)
-    }
-
-    /// Rejects what would run with the rights of the host's root, unless the owner's policy allows commands on the host
-    /// and the front judged this as one.
-    pub fn check_host_rights(
-        &self,
-        container: &ContainerRef,
-        policy: &HelperPolicy,
-        on_host: bool,
-    ) -> Result<(), OperationRefusal> {
-        let Some(right) = self.host_rights.first() else {
-            return Ok(());
-        };
-        let allowed = policy.allows(HelperClass::HostShell);
-        if allowed && on_host {
-            return Ok(());
-        }
-        let needs = if allowed {
-            "it needs the right to run commands on the host"
-        } else {
-            "it needs host_shell in helper.toml"
-        };
-        let whose = match &self.entry {
-            CommandEntry::UserPodman(of_user) => format!("user '{}'", of_user.user.name()),
-            _ => "the host's root".to_owned(),
-        };
-        let message = format!(
-            "a program in container '{container}' has the rights of {whose} ({right}), so {needs}"
-        );
-        Err(OperationRefusal::new(RefusalCode::Forbidden, message))
     }
 
     /// Whether init is still the same process and not exiting.

@@ -112,6 +112,7 @@ impl EngineClient {
             .socket
             .timeout(endpoint.timeout(), endpoint.only_reads());
         let answer = timeout(limit, request).await.unwrap_or_else(|_| {
+            self.socket.note_silence();
             Err(EngineError::Unavailable(format!(
                 "{} did not answer within {} s",
                 self.kind,

@@ -9,7 +9,10 @@ use gatewren_base::sys::lock;
 use gatewren_wire::operations::{ContainerRef, OperationRefusal, RefusalCode};
 
 use super::podman_user::PodmanUser;
-use super::{EngineApi, EngineError, EngineKind, EngineSocket};
+use super::{EngineApi, EngineError, EngineKind, EngineSocket, InnerSocket};
+
+/// The most clients of Docker inside LXC that are kept. One more clears them all, which costs a request to each daemon.
+const MAX_INNER_CLIENTS: usize = 256;
 
 /// The clients of the engines.
 pub struct EngineClients {
@@ -18,6 +21,8 @@ pub struct EngineClients {
     clients: Mutex<BTreeMap<RuntimeKind, (EngineSocket, EngineApi)>>,
     /// The clients of users' Podman by the user; the policy limits their number.
     of_users: Mutex<BTreeMap<String, (EngineSocket, EngineApi)>>,
+    /// The clients of Docker inside LXC, by the container of LXC, each with its socket.
+    inner: Mutex<BTreeMap<ContainerRef, (InnerSocket, EngineApi)>>,
 }
 
 impl fmt::Debug for EngineClients {
@@ -33,10 +38,16 @@ impl EngineClients {
             policy,
             clients: Mutex::default(),
             of_users: Mutex::default(),
+            inner: Mutex::default(),
         }
     }
 
-    /// Returns the client of the engine that has a container.
+    /// Returns whether the policy serves a runtime.
+    pub fn serves(&self, runtime: RuntimeKind) -> bool {
+        self.policy.now().serves(runtime)
+    }
+
+    /// Returns the client of the engine that has a container; not of Docker inside LXC.
     ///
     /// # Errors
     /// Fails if the policy does not serve the container's runtime in its place.
@@ -75,14 +86,36 @@ impl EngineClients {
         let policy = self.policy.now();
         let kind = engine_kind(runtime).filter(|_| policy.serves(runtime));
         let (Some(kind), Some(socket)) = (kind, policy.socket(runtime)) else {
-            return Err(forbidden(&format!(
-                "{} is not one of the runtimes in helper.toml",
-                runtime.title()
-            )));
+            return Err(not_served(runtime));
         };
         let socket = EngineSocket::OfRoot(socket.to_owned());
         Ok(client_at(&mut lock(&self.clients), runtime, kind, socket))
     }
+
+    /// Returns the client of the Docker inside a container of LXC, with its socket, by the container's first process and
+    /// when that started. Does not check whether the policy serves Docker inside LXC.
+    pub fn inner(&self, outer: &ContainerRef, init: i32, started: u64) -> (InnerSocket, EngineApi) {
+        let mut clients = lock(&self.inner);
+        match clients.get(outer) {
+            Some((socket, client)) if socket.is_of(init, started) => {
+                (socket.clone(), client.clone())
+            }
+            known => {
+                if known.is_none() && clients.len() >= MAX_INNER_CLIENTS {
+                    clients.clear();
+                }
+                let socket = InnerSocket::new(outer.as_str(), init, started);
+                let client =
+                    EngineApi::new(EngineKind::Docker, EngineSocket::InLxc(socket.clone()));
+                clients.insert(outer.clone(), (socket.clone(), client.clone()));
+                (socket, client)
+            }
+        }
+    }
+}
+
+fn forbidden(why: &str) -> OperationRefusal {
+    OperationRefusal::new(RefusalCode::Forbidden, why)
 }
 
 /// Returns the client that exists for this socket, or a new one.
@@ -102,14 +135,18 @@ fn client_at<K: Ord>(
     }
 }
 
-fn forbidden(why: &str) -> OperationRefusal {
-    OperationRefusal::new(RefusalCode::Forbidden, why)
+/// The refusal for a runtime that the policy does not serve.
+pub fn not_served(runtime: RuntimeKind) -> OperationRefusal {
+    let title = runtime.title();
+    forbidden(&format!(
+        "{title} is not one of the runtimes in helper.toml"
+    ))
 }
 
-/// Returns the engine of a runtime that has one.
+/// Returns the engine of a runtime that has one on the host.
 fn engine_kind(runtime: RuntimeKind) -> Option<EngineKind> {
     match runtime {
-        RuntimeKind::Lxc => None,
+        RuntimeKind::Lxc | RuntimeKind::DockerInLxc => None,
         RuntimeKind::Docker => Some(EngineKind::Docker),
         RuntimeKind::Podman => Some(EngineKind::Podman),
     }

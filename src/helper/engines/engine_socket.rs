@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 
 use super::error::EngineError;
+use super::inner_socket::InnerSocket;
 use super::kind::EngineKind;
 use super::socket::{EngineOwner, connect};
 
@@ -25,6 +26,8 @@ pub enum EngineSocket {
     OfRoot(PathBuf),
     /// At this path, which the user with this id controls.
     OfUser(PathBuf, u32),
+    /// Inside a container of LXC.
+    InLxc(InnerSocket),
 }
 
 impl EngineSocket {
@@ -33,6 +36,7 @@ impl EngineSocket {
         match self {
             Self::OfRoot(path) => connect(kind, path, EngineOwner::Root).await,
             Self::OfUser(path, uid) => connect(kind, path, EngineOwner::User(*uid)).await,
+            Self::InLxc(socket) => socket.connect().await,
         }
     }
 
@@ -40,15 +44,22 @@ impl EngineSocket {
     pub(super) fn max_answer_bytes(&self) -> usize {
         match self {
             Self::OfRoot(_) => MAX_ANSWER_BYTES,
-            Self::OfUser(..) => MAX_UNTRUSTED_ANSWER_BYTES,
+            Self::OfUser(..) | Self::InLxc(_) => MAX_UNTRUSTED_ANSWER_BYTES,
         }
     }
 
-    /// How long a request may take that may take `usual` at an engine that is trusted.
+    /// How long a request may take: `usual`, or less if it only reads and the engine is not trusted.
     pub(super) fn timeout(&self, usual: Duration, only_reads: bool) -> Duration {
         match self {
-            Self::OfUser(..) if only_reads => UNTRUSTED_TIMEOUT,
-            Self::OfUser(..) | Self::OfRoot(_) => usual,
+            Self::OfUser(..) | Self::InLxc(_) if only_reads => usual.min(UNTRUSTED_TIMEOUT),
+            _ => usual,
+        }
+    }
+
+    /// Records that a request was not answered in time.
+    pub(super) fn note_silence(&self) {
+        if let Self::InLxc(socket) = self {
+            socket.note_silence();
         }
     }
 }
@@ -57,6 +68,7 @@ impl fmt::Display for EngineSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OfRoot(path) | Self::OfUser(path, _) => path.display().fmt(f),
+            Self::InLxc(socket) => socket.fmt(f),
         }
     }
 }

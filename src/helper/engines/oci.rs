@@ -165,7 +165,7 @@ fn of_place(
 
 impl OciRuntime {
     /// Its usual program.
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Runc => "runc",
             Self::Crun => "crun",

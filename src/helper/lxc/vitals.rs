@@ -6,7 +6,7 @@ use gatewren_wire::operations::{ContainerRef, ContainerUsage, Vitals};
 
 use super::network::{NetworkNamespace, same_network};
 use super::usage::usage;
-use crate::context::containers::RunningContainer;
+use crate::context::containers::{CommandEntry, RunningContainer};
 
 /// Returns a container's state without its usage; `None` if it has already ended.
 pub fn vitals(container: ContainerRef, running: &RunningContainer) -> Option<Vitals> {
@@ -27,7 +27,10 @@ pub fn vitals(container: ContainerRef, running: &RunningContainer) -> Option<Vit
 
 /// Returns a container's state with its usage.
 pub fn vitals_and_usage(container: ContainerRef, running: &RunningContainer) -> Option<Vitals> {
-    let groups = text(format!("/proc/{}/cgroup", running.init)).unwrap_or_default();
+    let is_inner = matches!(running.entry, CommandEntry::OciInLxc { .. });
+    // These groups would lead to the container of LXC that it runs in.
+    let groups = text(format!("/proc/{}/cgroup", running.init)).filter(|_| !is_inner);
+    let groups = groups.unwrap_or_default();
     let traffic = NetworkNamespace::of(running.init).traffic();
     let usage = ContainerUsage {
         network_received_bytes: traffic.map(|(received, _)| received),

@@ -1,4 +1,5 @@
-//! How a command enters a container: by lxc-attach, by the OCI runtime below Docker and Podman, or by a user's Podman.
+//! How a command enters a container: by lxc-attach, by the OCI runtime below Docker and Podman, by both, for Docker inside
+//! LXC, or by a user's Podman.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -48,6 +49,15 @@ impl<'a> ContainerEntry<'a> {
             }
             CommandEntry::OciRuntime(oci) => self.by_oci_runtime(&oci, command, reaper),
             CommandEntry::UserPodman(of_user) => self.by_user_podman(&of_user, command, reaper),
+            CommandEntry::OciInLxc { outer, oci, .. } => {
+                let attach = find("lxc-attach")?;
+                let mut argv = attach_argv(lxcpath, &outer, false)?;
+                let (mut spec, command) = self.by_oci_runtime(&oci, command, reaper)?;
+                argv.append(&mut spec.argv);
+                spec.program = text(attach.as_os_str().as_bytes())?;
+                spec.argv = argv;
+                Ok((spec, command))
+            }
             CommandEntry::None(why) => Err(OperationRefusal::failed(why.to_string())),
         }
     }
@@ -64,9 +74,11 @@ impl<'a> ContainerEntry<'a> {
         } else {
             Vec::new()
         };
+        let mut argv = attach_argv(lxcpath, self.container, self.cgroup.is_some())?;
+        argv.extend(reaper_argv());
         Ok(SpawnSpec {
             program: text(attach.as_os_str().as_bytes())?,
-            argv: attach_argv(lxcpath, self.container, self.cgroup.is_some())?,
+            argv,
             reaper,
             cgroup: self.cgroup,
             enters_cgroup: false,
@@ -77,7 +89,9 @@ impl<'a> ContainerEntry<'a> {
         })
     }
 
-    /// The runtime's program stays outside the container's limits; it starts the reaper inside.
+    /// The runtime's program stays outside the container's limits; it starts the reaper inside. Docker inside LXC has its
+    /// runc started in the container of LXC in the same way: that program is not run on the host, because root in the
+    /// container of LXC wrote the state it reads.
     fn by_oci_runtime(
         self,
         oci: &OciContainer,
@@ -143,8 +157,8 @@ impl<'a> ContainerEntry<'a> {
     }
 }
 
-/// The arguments of lxc-attach. With `-eCGROUP` the process inside stays in the call's own cgroup; without it LXC
-/// moves it into the container's.
+/// The arguments of lxc-attach before the command. With `-eCGROUP` the process inside stays in the call's own cgroup;
+/// without it LXC moves it into the container's.
 fn attach_argv(
     lxcpath: &Path,
     container: &ContainerRef,
@@ -164,7 +178,6 @@ fn attach_argv(
     ];
     argv.extend(own_cgroup.then(|| c"-eCGROUP".to_owned()));
     argv.push(c"--".to_owned());
-    argv.extend(reaper_argv());
     Ok(argv)
 }
 

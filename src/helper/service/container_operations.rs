@@ -8,6 +8,7 @@ use gatewren_wire::operations::{
 };
 
 use super::engine_runtime::{EngineRuntime, list_of_user};
+use super::inner_docker::{self, AwayDaemon, InnerListing};
 use super::lxc_runtime::LxcRuntime;
 use super::runtime::ContainerRuntime;
 use crate::context::helper_context::HelperContext;
@@ -53,7 +54,8 @@ async fn perform_in(
 }
 
 /// Prints the references of the containers that may be seen, and a line `!RUNTIME WHY` for each runtime that did not
-/// answer, `!podman@USER WHY` for the Podman of a user. If it is the only one that is served, that is an error.
+/// answer, `!RUNTIME@PLACE WHY` where it did not answer in one place. If it is the only one that is served, that is an
+/// error.
 pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     let policy = helper.policy.now();
@@ -76,6 +78,13 @@ async fn list_all(
             RuntimeKind::Docker | RuntimeKind::Podman => {
                 EngineRuntime { kind: *kind }.list(helper).await
             }
+            RuntimeKind::DockerInLxc => match inner_docker::list(helper).await {
+                Ok(InnerListing { containers, away }) => {
+                    lines.extend(away.iter().map(away_line));
+                    Ok(containers)
+                }
+                Err(refusal) => Err(refusal),
+            },
         };
         match listed {
             Ok(names) => lines.push_str(&visible(&names, policy)),
@@ -107,6 +116,13 @@ fn visible(names: &[ContainerRef], policy: &HelperPolicy) -> String {
     let seen = names.iter().map(ContainerRef::as_str);
     let seen = seen.filter(|name| policy.allows_container(name));
     seen.flat_map(|name| [name, "\n"]).collect()
+}
+
+/// The line about a Docker inside a container of LXC that did not answer: `!docker-in-lxc@LXC WHY`.
+fn away_line(away: &AwayDaemon) -> String {
+    let AwayDaemon { outer, why } = away;
+    let why = why.replace('\n', " ");
+    format!("{AWAY}{}@{outer} {why}\n", RuntimeKind::DockerInLxc)
 }
 
 fn unsupported() -> OperationRefusal {

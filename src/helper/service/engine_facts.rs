@@ -1,14 +1,39 @@
 //! Turns an engine's answer about a container into the facts that the helper passes on.
 
+use gatewren_base::config::RuntimeKind;
 use gatewren_wire::operations::{
     ComposeService, ContainerHealth, EngineFacts, EngineMountFacts, PublishedPort,
 };
 
+use crate::context::inner_containers::lxc_rights;
 use crate::engines::podman_user::PodmanUser;
 use crate::engines::{EngineMount, EnginePort, InspectedContainer, host_rights, user_rights};
 
-/// Returns the facts about a container. For one of a user's Podman, `user` is that user.
-pub fn engine_facts(container: &InspectedContainer, user: Option<&PodmanUser>) -> EngineFacts {
+/// The most mounts and published ports of a container of Docker inside LXC that are passed on. What that Docker says is
+/// not trusted, and could fill the state.
+const MAX_INNER_FACTS: usize = 64;
+
+/// Returns the facts about a container of this runtime. For one of a user's Podman, `user` is that user.
+pub fn engine_facts(
+    container: &InspectedContainer,
+    runtime: RuntimeKind,
+    user: Option<&PodmanUser>,
+) -> EngineFacts {
+    let is_inner = runtime == RuntimeKind::DockerInLxc;
+    let most = if is_inner {
+        MAX_INNER_FACTS
+    } else {
+        usize::MAX
+    };
+    let (host_rights, lxc_rights) = match user {
+        _ if is_inner => (Vec::new(), lxc_rights(container)),
+        Some(user) => (user_rights(container, user), Vec::new()),
+        None => {
+            let rights = host_rights(container);
+            (rights.iter().map(ToString::to_string).collect(), Vec::new())
+        }
+    };
+    let ports = container.ports.iter().filter_map(published);
     let state = &container.state;
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     EngineFacts {
@@ -29,17 +54,12 @@ pub fn engine_facts(container: &InspectedContainer, user: Option<&PodmanUser>) -
             .restart_policy
             .map(|policy| policy.as_str().to_owned()),
         compose: compose(container),
-        published_ports: container.ports.iter().filter_map(published).collect(),
-        mounts: container.mounts.iter().map(mount).collect(),
+        published_ports: ports.take(most).collect(),
+        mounts: container.mounts.iter().map(mount).take(most).collect(),
         user: text(&container.user),
         network: container.network_mode.clone(),
-        host_rights: match user {
-            Some(user) => user_rights(container, user),
-            None => host_rights(container)
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
-        },
+        host_rights,
+        lxc_rights,
         no_commands: None,
     }
 }

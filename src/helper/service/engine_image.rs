@@ -17,7 +17,7 @@ pub async fn print_image(
     require_root()?;
     let helper = context.helper;
     let asked = async {
-        let api = helper.containers.engines.api_of(container)?;
+        let api = helper.containers.api(container).await?;
         let inspected = helper.containers.inspect(container).await?;
         let image = image_of(&api, inspected).await;
         image.map_err(|error| refusal(&error))

@@ -50,7 +50,7 @@ async fn read_log(
     container: &ContainerRef,
     wanted: &WantedLines<'_>,
 ) -> Result<EngineLog, OperationRefusal> {
-    let api = helper.containers.engines.api_of(container)?;
+    let api = helper.containers.api(container).await?;
     let inspected = helper.containers.inspect(container).await?;
     let request = EngineLogRequest {
         has_tty: inspected.has_tty,

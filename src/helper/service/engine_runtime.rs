@@ -1,4 +1,4 @@
-//! Docker and Podman as container runtimes: their API for state and lists, the kernel for the rest.
+//! Docker and Podman as container runtimes, also Docker inside LXC: their API for state and lists, the kernel for the rest.
 
 use gatewren_base::config::RuntimeKind;
 use gatewren_wire::operations::{ContainerAction, ContainerRef, OperationEnd, OperationRefusal};
@@ -7,6 +7,7 @@ use super::engine_facts::engine_facts;
 use super::engine_image::print_image;
 use super::engine_limits;
 use super::engine_log::{self, WantedLines};
+use super::inner_docker;
 use super::runtime::{ContainerRuntime, info_lines};
 use super::stopped_files;
 use crate::context::containers::CommandEntry;
@@ -31,6 +32,11 @@ pub struct EngineRuntime {
 impl ContainerRuntime for EngineRuntime {
     async fn list(&self, helper: &HelperContext) -> Result<Vec<ContainerRef>, OperationRefusal> {
         require_root()?;
+        if self.kind == RuntimeKind::DockerInLxc {
+            return inner_docker::list(helper)
+                .await
+                .map(|listing| listing.containers);
+        }
         let api = helper.containers.engines.api(self.kind)?;
         references(&api, |name| ContainerRef::of(self.kind, name).ok()).await
     }
@@ -47,8 +53,11 @@ impl ContainerRuntime for EngineRuntime {
             .wait(helper.containers.ask(container))
             .await??;
         let state = asked.state.unwrap_or_default();
-        let user = container.place().map(PodmanUser::find).transpose()?;
-        let facts_of = |engine| engine_facts(engine, user.as_ref());
+        let user = match container.runtime() {
+            RuntimeKind::Podman => container.place().map(PodmanUser::find).transpose()?,
+            _ => None,
+        };
+        let facts_of = |engine| engine_facts(engine, container.runtime(), user.as_ref());
         let mut facts = asked.engine.as_ref().map(facts_of);
         if let (Some(facts), Some(running)) = (&mut facts, &asked.running) {
             // The kernel shows more of them than the engine.
@@ -182,7 +191,7 @@ impl EngineRuntime {
         require_root()?;
         let helper = context.helper;
         let changed = async {
-            let api = helper.containers.engines.api_of(container)?;
+            let api = helper.containers.api(container).await?;
             let id = helper.containers.inspect(container).await?.id;
             change(&api, &id).await.map_err(|error| refusal(&error))
         };

@@ -12,7 +12,9 @@ use gatewren_base::config::RuntimeKind;
 use gatewren_wire::operations::{ContainerRef, OperationRefusal};
 
 use super::definition_watch::ChangedDefinitions;
+use super::inner_docker::{MAX_INNER_DAEMONS, possible_daemons};
 use crate::context::helper_context::HelperContext;
+use crate::context::inner_containers::InnerDaemon;
 use crate::engines::{ChangedContainer, EngineApi, EngineEvents};
 
 /// How long changes are collected after the first: a start of a container is several events.
@@ -24,6 +26,14 @@ const USER_COLLECT_TIME: Duration = Duration::from_millis(250);
 /// The pauses between two tries to reach an engine: the first and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How often containers of LXC are looked at for a Docker inside that is not watched yet.
+const LOOK_FOR_INNER: Duration = Duration::from_secs(15);
+
+/// How long a Docker inside LXC waits after a report until its next one, and the most containers in a report; others wait
+/// for the next look at all. It could report without end, and each report makes the caller look.
+const INNER_PAUSE: Duration = Duration::from_secs(1);
+const MAX_INNER_NAMES: usize = 64;
 
 /// The most changes that wait for the reader. More wait at the engine.
 const MAX_WAITING: usize = 16;
@@ -83,6 +93,9 @@ impl EngineWatch {
         for engine in of_root.chain(of_users.map(WatchedEngine::OfUser)) {
             tasks.spawn(watch(Arc::clone(helper), engine, sender.clone()));
         }
+        if helper.policy.now().serves(RuntimeKind::DockerInLxc) {
+            tasks.spawn(watch_inner(Arc::clone(helper), sender));
+        }
         Self {
             changes,
             _tasks: tasks,
@@ -119,7 +132,15 @@ async fn watch(
         was_away = is_away;
         if let Some(mut events) = opened {
             pause = FIRST_PAUSE;
-            while let Some(changed) = collect(&mut events, &engine).await {
+            let reference = |name: &str| engine.reference(name);
+            while let Some((names, is_whole)) =
+                collect(&mut events, engine.collect_time(), reference).await
+            {
+                let changed = if is_whole {
+                    ChangedDefinitions::Some(names)
+                } else {
+                    ChangedDefinitions::All
+                };
                 if sender.send(changed).await.is_err() {
                     return;
                 }
@@ -132,25 +153,66 @@ async fn watch(
     }
 }
 
-/// Waits for an event, and collects what follows at once; `None` at the end of the events.
-async fn collect(events: &mut EngineEvents, engine: &WatchedEngine) -> Option<ChangedDefinitions> {
+/// Watches the Docker inside each running container of LXC that has one, the first ones by name.
+async fn watch_inner(helper: Arc<HelperContext>, sender: mpsc::Sender<ChangedDefinitions>) {
+    let mut watched = BTreeSet::new();
+    let mut tasks = JoinSet::new();
+    while !sender.is_closed() {
+        for daemon in possible_daemons(&helper).await {
+            let is_new = watched.len() < MAX_INNER_DAEMONS && !watched.contains(&daemon.outer);
+            if is_new && matches!(daemon.socket.exists().await, Ok(true)) {
+                watched.insert(daemon.outer.clone());
+                tasks.spawn(watch_one(daemon, sender.clone()));
+            }
+        }
+        let until = Instant::now() + LOOK_FOR_INNER;
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => break,
+                Some(Ok(ended)) = tasks.join_next() => drop(watched.remove(&ended)),
+            }
+        }
+    }
+}
+
+/// Reports changes of the containers of one Docker inside LXC until its events end. Returns the container of LXC. What it
+/// reports is never a reason to look at other containers.
+async fn watch_one(daemon: InnerDaemon, sender: mpsc::Sender<ChangedDefinitions>) -> ContainerRef {
+    let place = daemon.outer.name();
+    let reference = |name: &str| ContainerRef::inside(place, name).ok();
+    if let Ok(mut events) = daemon.api.events().await {
+        while let Some((names, _)) = collect(&mut events, COLLECT_TIME, reference).await {
+            let names: BTreeSet<ContainerRef> = names.into_iter().take(MAX_INNER_NAMES).collect();
+            let has_names = !names.is_empty();
+            if has_names && sender.send(ChangedDefinitions::Some(names)).await.is_err() {
+                break;
+            }
+            sleep(INNER_PAUSE).await;
+        }
+    }
+    daemon.outer
+}
+
+/// Waits for an event, and collects what follows at once; `None` at the end of the events. Returns the containers that may
+/// have changed, and whether they are all.
+async fn collect(
+    events: &mut EngineEvents,
+    time: Duration,
+    reference: impl Fn(&str) -> Option<ContainerRef>,
+) -> Option<(BTreeSet<ContainerRef>, bool)> {
     let mut names = BTreeSet::new();
-    let mut all = false;
+    let mut is_whole = true;
     let mut add = |changed: ChangedContainer| {
-        let name = changed.name.and_then(|name| engine.reference(&name));
-        all |= name.is_none();
+        let name = changed.name.and_then(|name| reference(&name));
+        is_whole &= name.is_some();
         names.extend(name);
     };
     add(events.next().await.ok()??);
-    let until = Instant::now() + engine.collect_time();
+    let until = Instant::now() + time;
     while let Ok(Ok(Some(changed))) = timeout_at(until, events.next()).await {
         add(changed);
     }
     // An end of the events is met again at the next call, not before the changes are told.
     sleep_until(until).await;
-    Some(if all {
-        ChangedDefinitions::All
-    } else {
-        ChangedDefinitions::Some(names)
-    })
+    Some((names, is_whole))
 }

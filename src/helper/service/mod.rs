@@ -11,6 +11,7 @@ pub mod engine_runtime;
 pub mod engine_watch;
 pub mod events;
 pub mod host_operations;
+pub mod inner_docker;
 pub mod job_operations;
 pub mod lxc_runtime;
 pub mod perform;

@@ -3,6 +3,7 @@
 use gatewren_base::config::{HelperPolicy, RuntimeKind};
 use gatewren_wire::operations::{EngineDescription, OperationEnd, OperationRefusal, RuntimeReport};
 
+use super::inner_docker::{self, AwayDaemon, InnerListing};
 use super::lxc_runtime::LxcRuntime;
 use super::runtime::ContainerRuntime as _;
 use crate::context::helper_context::HelperContext;
@@ -41,15 +42,22 @@ async fn report_of(
     kind: RuntimeKind,
 ) -> RuntimeReport {
     let socket = policy.socket(kind);
+    let places = if kind == RuntimeKind::DockerInLxc && policy.serves(RuntimeKind::Lxc) {
+        inner_docker::find_daemons(helper).await
+    } else {
+        Vec::new()
+    };
     let mut report = RuntimeReport {
         runtime: kind,
         user: None,
         is_served: policy.serves(kind),
         is_here: match socket {
             Some(socket) => socket.exists(),
+            None if kind == RuntimeKind::DockerInLxc => !places.is_empty(),
             None => find("lxc-start").is_ok(),
         },
         socket: socket.map(|socket| socket.display().to_string()),
+        places,
         engine: None,
         error: None,
     };
@@ -60,6 +68,13 @@ async fn report_of(
         RuntimeKind::Lxc => LxcRuntime.list(helper).await.map(|_| None),
         RuntimeKind::Docker | RuntimeKind::Podman => match helper.containers.engines.api(kind) {
             Ok(api) => describe(&api).await.map(Some),
+            Err(refusal) => Err(refusal),
+        },
+        RuntimeKind::DockerInLxc => match inner_docker::list(helper).await {
+            Ok(InnerListing { away, .. }) => match away.into_iter().next() {
+                Some(AwayDaemon { why, .. }) => Err(OperationRefusal::failed(why)),
+                None => Ok(None),
+            },
             Err(refusal) => Err(refusal),
         },
     };
@@ -82,6 +97,7 @@ async fn report_of_user(
         is_served: policy.serves_podman_of(&name),
         is_here: socket.as_ref().is_some_and(|socket| socket.exists()),
         socket: socket.map(|socket| socket.display().to_string()),
+        places: Vec::new(),
         engine: None,
         error: user.err().map(|refusal| refusal.message),
         user: None,

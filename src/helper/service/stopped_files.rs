@@ -38,7 +38,11 @@ pub async fn act(
     stopped: &InspectedContainer,
     action: &ContainerAction,
 ) -> Result<OperationEnd, StepError> {
-    let api = context.helper.containers.engines.api_of(container)?;
+    let helper = context.helper;
+    let api = context
+        .relay
+        .wait(helper.containers.api(container))
+        .await??;
     let mut files = StoppedFiles {
         api,
         id: stopped.id.clone(),

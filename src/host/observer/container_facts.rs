@@ -21,6 +21,9 @@ pub fn container(details: &ContainerDetails, ports: &[ContainerListener]) -> Val
     ] {
         facts.insert(key.to_owned(), value);
     }
+    if let Some(parent) = &details.parent {
+        facts.insert("parent".to_owned(), json!(parent));
+    }
     if let Some(os) = &details.os {
         facts.insert("os".to_owned(), json!(os));
     }
@@ -72,6 +75,7 @@ mod tests {
         ContainerDetails {
             name: "alpha".parse().unwrap(),
             runtime: "lxc",
+            parent: None,
             hostname: Some("web".into()),
             state: ContainerState::Running,
             init_pid: Some(7),

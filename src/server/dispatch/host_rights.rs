@@ -1,4 +1,5 @@
-//! Judges calls about a container that has the rights of the host's root as calls on the host.
+//! Judges calls about a container that has the rights of the host's root as calls on the host, and those about one that
+//! has the rights of root in the container of LXC around it as calls in that container.
 
 use serde_json::{Map, Value};
 
@@ -14,8 +15,14 @@ const ON_HOST: &str = "system_shell";
 /// The classes of tools that run something in a container, or place what runs there.
 const RUNNING: [HelperClass; 2] = [HelperClass::ContainerShell, HelperClass::ContainerFiles];
 
-/// Returns whether a call would run something in a container that the state shows to have the rights of the host's root.
-/// The helper checks again what the state does not show yet.
+/// The word before the names of containers of Docker.
+const DOCKER: &str = "docker:";
+
+/// The facts about a container that name its rights over the host, and over the container of LXC around it.
+const RIGHTS: [&str; 2] = ["host_rights", "lxc_rights"];
+
+/// Returns whether a call would run something in a container that the state shows to have the rights of the host's root,
+/// or of root in the container of LXC around it. The helper checks again what the state does not show yet.
 pub(super) fn is_on_host(engine: &Engine, tool: &Tool, arguments: &Map<String, Value>) -> bool {
     let runs = tool.needs().is_some_and(|class| RUNNING.contains(&class));
     let Scope::Container(argument) = tool.scope() else {
@@ -28,28 +35,44 @@ pub(super) fn is_on_host(engine: &Engine, tool: &Tool, arguments: &Map<String, V
     if !runs || tool.risk() == Risk::Read {
         return false;
     }
-    let place = ["public", "packageData", name, "engine", "host_rights"];
-    let place = place
-        .into_iter()
-        .fold(Pointer::root(), |above, key| above.child(key));
     let document = inbox.state.document();
-    let rights = document.root.pointer(&place.to_string());
-    rights
-        .and_then(Value::as_array)
-        .is_some_and(|rights| !rights.is_empty())
+    RIGHTS.into_iter().any(|kind| {
+        let place = ["public", "packageData", name, "engine", kind];
+        let place = place
+            .into_iter()
+            .fold(Pointer::root(), |above, key| above.child(key));
+        let rights = document.root.pointer(&place.to_string());
+        rights
+            .and_then(Value::as_array)
+            .is_some_and(|rights| !rights.is_empty())
+    })
 }
 
-/// Judges a call. One that would run with the rights of the host's root is judged as strictly as a command on the host.
+/// Returns the container of LXC around the container of a call, for one of Docker inside LXC.
+fn outer<'a>(tool: &Tool, arguments: &'a Map<String, Value>) -> Option<&'a str> {
+    let Scope::Container(argument) = tool.scope() else {
+        return None;
+    };
+    let name = arguments.get(argument)?.as_str()?.strip_prefix(DOCKER)?;
+    name.split_once('@').map(|(_, outer)| outer)
+}
+
+/// Judges a call. One that would run with the rights of the host's root is judged as strictly as a command on the host. One
+/// that would run with those of root in the container of LXC around it is denied to an agent that may not access that
+/// container.
 pub(super) fn judge_call(
     engine: &Engine,
     who: &Principal,
     tool: &Tool,
     arguments: &Map<String, Value>,
 ) -> Verdict {
-    match engine.catalog.tool(ON_HOST) {
-        Some(on_host) if is_on_host(engine, tool, arguments) => {
-            judge_on_host(who, tool, on_host, arguments)
-        }
-        _ => judge(who, tool, arguments),
+    if !is_on_host(engine, tool, arguments) {
+        return judge(who, tool, arguments);
+    }
+    match (outer(tool, arguments), engine.catalog.tool(ON_HOST)) {
+        (Some(outer), _) if who.reach().container(outer) => judge(who, tool, arguments),
+        (Some(_), _) => Verdict::Deny,
+        (None, Some(on_host)) => judge_on_host(who, tool, on_host, arguments),
+        (None, None) => judge(who, tool, arguments),
     }
 }

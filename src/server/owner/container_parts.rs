@@ -17,7 +17,9 @@ fn icon(runtime: RuntimeKind) -> Markup {
         // A box.
         RuntimeKind::Lxc => "M12 3l8 4.5v9L12 21l-8-4.5v-9zM12 12l8-4.5M12 12v9M12 12L4 7.5",
         // Three stacked crates.
-        RuntimeKind::Docker => "M7.5 4h9v8h-9zM3 12h9v8H3zM12 12h9v8h-9z",
+        RuntimeKind::Docker | RuntimeKind::DockerInLxc => {
+            "M7.5 4h9v8h-9zM3 12h9v8H3zM12 12h9v8h-9z"
+        }
         // Three pods.
         RuntimeKind::Podman => {
             "M15.5 7.5a3.5 3.5 0 1 1-7 0a3.5 3.5 0 1 1 7 0zM10.5 16.5a3.5 3.5 0 1 1-7 0a3.5 3.5 0 1 1 7 0z\
@@ -57,7 +59,8 @@ pub fn container_head(id: &str, container: &Value) -> Markup {
             @if let Some(compose) = engine.and_then(|engine| engine.get("compose")) { (project(compose)) }
             @if let Some(end) = engine.filter(|_| status == "stopped").and_then(abnormal_end) { " · " (end) }
         }
-        (host_rights(engine))
+        (rights(engine, "host_rights", texts::COUNTS_AS_HOST))
+        (rights(engine, "lxc_rights", texts::COUNTS_AS_LXC))
     }
 }
 
@@ -92,9 +95,9 @@ fn abnormal_end(engine: &Value) -> Option<String> {
         .map(|code| format!("{} {code}", texts::EXIT_CODE))
 }
 
-/// Renders why a container counts as the host, if it does.
-fn host_rights(engine: Option<&Value>) -> Markup {
-    let rights = engine.and_then(|engine| engine.get("host_rights")?.as_array());
+/// Renders why a container counts as the host, or as the container of LXC around it, if it does. `meaning` says which.
+fn rights(engine: Option<&Value>, member: &str, meaning: &str) -> Markup {
+    let rights = engine.and_then(|engine| engine.get(member)?.as_array());
     let rights: Vec<&str> = rights
         .into_iter()
         .flatten()
@@ -103,7 +106,7 @@ fn host_rights(engine: Option<&Value>) -> Markup {
     html! {
         @if !rights.is_empty() {
             p class="warn" {
-                (texts::COUNTS_AS_HOST) " "
+                (meaning) " "
                 @for (index, right) in rights.iter().take(MAX_RIGHTS).enumerate() {
                     @if index > 0 { "; " }
                     (name(right))

@@ -158,6 +158,7 @@ pub const STALE: &str = "last known state";
 pub const EXIT_CODE: &str = "exit code";
 pub const OUT_OF_MEMORY: &str = "killed because memory was used up";
 pub const COUNTS_AS_HOST: &str = "Root in it is root on the host:";
+pub const COUNTS_AS_LXC: &str = "Root in it is root in the container of LXC around it:";
 pub const NO_SAMPLES: &str = "There is no data yet; it is measured once a minute.";
 pub const CPU: &str = "CPU";
 pub const MEMORY: &str = "Memory";

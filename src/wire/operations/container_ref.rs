@@ -56,16 +56,40 @@ impl ContainerRef {
         Self::try_from(format!("{}:{name}@{user}", RuntimeKind::Podman))
     }
 
-    /// Returns a random reference of the same runtime and place that no container has and that cannot be guessed. A
-    /// query for it takes the same way as one for a container that is missing.
+    /// Returns the reference to the container of the Docker inside a container of LXC with this name.
+    ///
+    /// # Errors
+    /// If a name breaks the rule of the type.
+    pub fn inside(place: &str, name: &str) -> Result<Self, InvalidText> {
+        Self::try_from(format!(
+            "{}:{name}@{place}",
+            RuntimeKind::DockerInLxc.prefix()
+        ))
+    }
+
+    /// Returns the container of LXC in which this one's Docker runs; `None` for a container of another runtime.
+    pub fn outer(&self) -> Option<Self> {
+        let place = self
+            .place()
+            .filter(|_| self.runtime() == RuntimeKind::DockerInLxc);
+        place.and_then(|place| Self::try_from(place.to_owned()).ok())
+    }
+
+    /// Returns a random reference of the same runtime that no container has and that cannot be guessed, for Docker inside
+    /// LXC in a random place. A query for it takes the same way as one for a container that is missing.
     #[must_use]
     pub fn of_none(&self) -> Self {
         let parts = ReferenceParts::of(&self.0);
         let name = Uuid::new_v4().simple();
         match (self.runtime(), parts.place) {
             (RuntimeKind::Lxc, _) => Self(name.to_string()),
-            (runtime, None) => Self(format!("{runtime}:{name}")),
-            (runtime, Some(place)) => Self(format!("{runtime}:{name}@{place}")),
+            (runtime, None) => Self(format!("{}:{name}", runtime.prefix())),
+            // The answer would show whether the place exists.
+            (RuntimeKind::DockerInLxc, Some(_)) => {
+                let place = Uuid::new_v4().simple();
+                Self(format!("docker:{name}@{place}"))
+            }
+            (runtime, Some(place)) => Self(format!("{}:{name}@{place}", runtime.prefix())),
         }
     }
 
@@ -90,7 +114,9 @@ impl ContainerRef {
     pub fn with_runtime(&self) -> Cow<'_, str> {
         match self.runtime() {
             RuntimeKind::Lxc => format!("lxc:{}", self.0).into(),
-            RuntimeKind::Docker | RuntimeKind::Podman => Cow::Borrowed(&self.0),
+            RuntimeKind::Docker | RuntimeKind::Podman | RuntimeKind::DockerInLxc => {
+                Cow::Borrowed(&self.0)
+            }
         }
     }
 }
@@ -105,14 +131,14 @@ struct ReferenceParts<'a> {
 
 impl<'a> ReferenceParts<'a> {
     fn of(text: &'a str) -> Self {
-        let (runtime, rest) = match text.split_once(':') {
-            Some((runtime, rest)) => (runtime.parse().ok(), rest),
-            None => (Some(RuntimeKind::Lxc), text),
-        };
+        let (prefix, rest) = text
+            .split_once(':')
+            .unwrap_or((RuntimeKind::Lxc.prefix(), text));
         let (name, place) = match rest.split_once('@') {
             Some((name, place)) => (name, Some(place)),
             None => (rest, None),
         };
+        let runtime = RuntimeKind::of_prefix(prefix, place.is_some());
         Self {
             runtime,
             name,
@@ -159,6 +185,8 @@ mod tests {
             "docker:a@",
             "docker:@b",
             "docker:a@b@c",
+            "docker-in-lxc:a",
+            "docker-in-lxc:a@b",
             "docker:a@b/c",
             "docker:a@-b",
             "lxc:a@b",
@@ -190,7 +218,7 @@ mod tests {
             let none = hidden.of_none();
             assert_eq!(none.as_str().parse(), Ok(none.clone()));
             assert_eq!(none.runtime(), hidden.runtime());
-            assert_eq!(none.place(), hidden.place());
+            assert_eq!(none.place().is_some(), hidden.place().is_some());
             assert_ne!(none, hidden.of_none());
         }
     }
@@ -214,6 +242,10 @@ mod tests {
         let of_user = ContainerRef::of_user("alice", "web").unwrap();
         assert_eq!(of_user.as_str(), "podman:web@alice");
         assert_eq!(of_user.runtime(), RuntimeKind::Podman);
+        assert_eq!(inner.runtime(), RuntimeKind::DockerInLxc);
+        assert_eq!(inner, ContainerRef::inside("media", "jellyfin").unwrap());
+        assert_eq!((inner.outer(), docker.outer()), (Some(media), None));
+        assert_ne!(inner.of_none().place(), inner.place());
         assert_eq!(inner.with_runtime(), inner.as_str());
     }
 }

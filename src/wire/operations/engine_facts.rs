@@ -58,6 +58,10 @@ pub struct EngineFacts {
     /// What gives a process in it the rights of the host's root, a phrase each. With any of them it counts as the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub host_rights: Vec<String>,
+    /// What gives a process in it the rights of root in the container of LXC that its Docker runs in, a phrase each. With
+    /// any of them, a command in it needs access to that container.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lxc_rights: Vec<String>,
     /// Why commands cannot run in it while it runs; absent if they can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_commands: Option<String>,

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use gatewren_base::config::RuntimeKind;
 
+use super::container_ref::ContainerRef;
+
 /// A container runtime: whether it is here, served and answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeReport {
@@ -19,6 +21,9 @@ pub struct RuntimeReport {
     /// The socket of its engine; absent for LXC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<String>,
+    /// For Docker inside LXC, the running containers of LXC that have its socket.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<ContainerRef>,
     /// What its engine says about itself; absent for LXC, and if it is not served or does not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineDescription>,

@@ -45,7 +45,7 @@ impl StackRef {
 /// Returns the runtime of this word, if it can have Compose projects.
 fn engine(word: &str) -> Option<RuntimeKind> {
     let runtime = word.parse().ok();
-    runtime.filter(|runtime| *runtime != RuntimeKind::Lxc)
+    runtime.filter(|runtime| matches!(runtime, RuntimeKind::Docker | RuntimeKind::Podman))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Real daemons of Docker and Podman with real containers: those of `tests/lab/docker`, `tests/lab/podman` and
-//! `tests/lab/podman-user`.
+//! `tests/lab/podman-user` and `tests/lab/docker-in-lxc`.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -34,21 +34,28 @@ pub enum EngineKind {
     Podman,
     /// The Podman of a user without root.
     PodmanUser,
+    /// Docker inside the container `media` of LXC.
+    DockerInLxc,
 }
 
 /// The user of `tests/lab/podman-user`.
 pub const USER: &str = "alice";
 
+/// The container of LXC with Docker, and the one without.
+pub const OUTER: &str = "media";
+pub const ROGUE: &str = "rogue";
+
 impl EngineKind {
-    /// Those of root.
+    /// Those of root on the host.
     pub const ALL: [Self; 2] = [Self::Docker, Self::Podman];
 
-    /// Returns the name of its lab. For those of root it begins a reference to a container.
+    /// Returns the name of its lab. For those of root on the host it begins a reference to a container.
     pub fn name(self) -> &'static str {
         match self {
             Self::Docker => "docker",
             Self::Podman => "podman",
             Self::PodmanUser => "podman-user",
+            Self::DockerInLxc => "docker-in-lxc",
         }
     }
 
@@ -58,6 +65,7 @@ impl EngineKind {
             Self::Docker => "GATEWREN_DOCKER",
             Self::Podman => "GATEWREN_PODMAN",
             Self::PodmanUser => "GATEWREN_PODMAN_USER",
+            Self::DockerInLxc => "GATEWREN_DOCKER_IN_LXC",
         }
     }
 }
@@ -84,7 +92,7 @@ impl Engine {
             skip("containers need root");
             return None;
         }
-        // LAB/engines/KIND/KIND.sock
+        // LAB/engines/KIND/KIND.sock, or LAB/engines/docker-in-lxc/lxc
         let lab = Path::new(&socket).ancestors().nth(3);
         Some(Self {
             kind,
@@ -128,11 +136,17 @@ impl Engine {
         self.lab(&[&["as"], command].concat(), &[])
     }
 
+    /// Returns the lxcpath of the containers of LXC around Docker.
+    pub fn lxcpath(&self) -> PathBuf {
+        self.folder().join("lxc")
+    }
+
     /// Returns the reference of a container of this engine.
     pub fn reference(&self, name: &str) -> String {
         match self.kind {
             EngineKind::PodmanUser => format!("podman:{name}@{USER}"),
-            _ => format!("{}:{name}", self.kind.name()),
+            EngineKind::DockerInLxc => format!("docker:{name}@{OUTER}"),
+            kind => format!("{}:{name}", kind.name()),
         }
     }
 
@@ -280,6 +294,9 @@ impl Engine {
     pub fn helper(&self) -> Helper {
         if self.kind == EngineKind::PodmanUser {
             return self.helper_with("host_shell = \"full\"\ncontainer_files = \"on\"\n");
+        }
+        if self.kind == EngineKind::DockerInLxc {
+            return Helper::start_by_with(&self.inside(), &self.lxcpath(), |_| {});
         }
         Helper::start_by(&self.inside(), |command| {
             let option = format!("--{}-socket", self.kind.name());

@@ -76,11 +76,21 @@ impl Helper {
 
     /// Starts a helper without containers of LXC, by another program whose last arguments are the helper's command.
     pub fn start_by(runner: &[OsString], adjust: impl FnOnce(&mut Command)) -> Self {
+        Self::start_by_with(runner, Path::new("/nonexistent"), adjust)
+    }
+
+    /// Starts a helper with these containers of LXC in the same way.
+    pub fn start_by_with(
+        runner: &[OsString],
+        lxcpath: &Path,
+        adjust: impl FnOnce(&mut Command),
+    ) -> Self {
         let mut command = Command::new(&runner[0]);
         command
             .args(&runner[1..])
             .arg(env!("CARGO_BIN_EXE_gatewren"))
-            .args(["helper", "--trial", "--lxcpath", "/nonexistent"])
+            .args(["helper", "--trial", "--lxcpath"])
+            .arg(lxcpath)
             .stdin(Stdio::null());
         adjust(&mut command);
         Self::run_command(command, None, |command, fd| {

@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::engines::Engine;
+use super::engines::{Engine, EngineKind};
 use super::machine::{IN_TIME, is_alive, skip, wait_until};
 use super::namespace::NetworkNamespace;
 
@@ -114,9 +114,13 @@ impl Builder {
     /// Runs it in the mount namespace of these engines, which they share, and has it serve their containers.
     pub fn engines(mut self, engines: &[Engine]) -> Self {
         for engine in engines {
+            self = self.run_inside(engine);
+            if engine.kind == EngineKind::DockerInLxc {
+                self = self.lxcpath(&engine.lxcpath());
+                continue;
+            }
             let option = format!("--{}-socket", engine.kind.name());
             self.options.extend([option.into(), engine.socket().into()]);
-            self = self.run_inside(engine);
         }
         self
     }

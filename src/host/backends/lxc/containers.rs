@@ -115,7 +115,8 @@ impl LxcView {
         let usage = usage.unwrap_or_default();
         Ok(ContainerDetails {
             name: name.clone(),
-            runtime: name.runtime().word(),
+            runtime: name.runtime().prefix(),
+            parent: name.outer(),
             hostname: config.as_ref().and_then(|config| config.hostname.clone()),
             state: status.state,
             init_pid: status.init_pid,

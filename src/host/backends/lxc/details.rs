@@ -48,6 +48,9 @@ pub struct ContainerDetails {
     pub name: ContainerRef,
     /// Its runtime: lxc, docker or podman.
     pub runtime: &'static str,
+    /// The container of LXC that its Docker runs in; absent for one of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ContainerRef>,
     /// Its host name, if its configuration sets one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,

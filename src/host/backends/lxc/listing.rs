@@ -21,15 +21,15 @@ pub struct ContainerListing {
 pub struct AwayRuntime {
     /// The runtime.
     pub runtime: RuntimeKind,
-    /// Where it runs, if it is not root's on the host: the user of a Podman.
+    /// Where it runs, if it is not root's on the host: the user of a Podman, or the container of LXC around a Docker.
     pub place: Option<String>,
     /// Why it did not answer, in one sentence.
     pub why: String,
 }
 
 impl ContainerListing {
-    /// Parses the helper's answer: a reference a line, and `!RUNTIME WHY` or `!RUNTIME@PLACE WHY` for a
-    /// runtime that did not answer.
+    /// Parses the helper's answer: a reference a line, and `!RUNTIME WHY` or `!RUNTIME@PLACE WHY` for a runtime that did
+    /// not answer.
     pub fn parse(text: &str) -> Self {
         let mut listing = Self::default();
         for line in text.lines() {
@@ -52,16 +52,19 @@ impl ContainerListing {
 }
 
 impl AwayRuntime {
-    /// Returns whether a container is one of this runtime in this place.
+    /// Returns whether it would list a container.
     pub fn has(&self, container: &ContainerRef) -> bool {
-        self.runtime == container.runtime() && self.place.as_deref() == container.place()
+        // No Docker inside LXC could be asked.
+        let is_in_all = self.runtime == RuntimeKind::DockerInLxc && self.place.is_none();
+        self.runtime == container.runtime()
+            && (is_in_all || self.place.as_deref() == container.place())
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (whose, why) = text.split_once(' ')?;
-        let (runtime, place) = match whose.split_once('@') {
+        let (runtime, why) = text.split_once(' ')?;
+        let (runtime, place) = match runtime.split_once('@') {
             Some((runtime, place)) => (runtime, Some(place.to_owned())),
-            None => (whose, None),
+            None => (runtime, None),
         };
         Some(Self {
             runtime: runtime.parse().ok()?,
@@ -77,8 +80,8 @@ mod tests {
 
     #[test]
     fn a_list_names_the_runtimes_that_did_not_answer() {
-        let text =
-            "docker:web\nalpha\n!podman it is not running\n!podman@bob x\nx y\n!other x\n\nalpha\n";
+        let text = "docker:web\nalpha\n!podman it is not running\n!podman@bob x\nx y\n!other x\n\nalpha\n\
+                    !docker-in-lxc@media it is silent\n";
         let listing = ContainerListing::parse(text);
         let names: Vec<&str> = listing
             .containers
@@ -89,6 +92,15 @@ mod tests {
         let is_away = |name: &str| listing.is_away(&name.parse().unwrap());
         assert!(is_away("podman:web") && is_away("podman:web@bob"));
         assert!(!is_away("podman:web@alice") && !is_away("docker:web"));
+        for (name, expected) in [
+            ("podman:web", true),
+            ("docker:web", false),
+            ("docker:web@media", true),
+            ("docker:web@other", false),
+            ("media", false),
+        ] {
+            assert_eq!(listing.is_away(&name.parse().unwrap()), expected, "{name}");
+        }
         assert_eq!(listing.away[0].why, "it is not running");
     }
 }

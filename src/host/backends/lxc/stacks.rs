@@ -114,7 +114,8 @@ impl LxcView {
         let ContainerListing { containers, away } = whole.listing().await?;
         let asked = |runtime| match of {
             Some(of) => of == runtime,
-            None => runtime != RuntimeKind::Lxc,
+            // A container of Docker inside LXC is of no stack.
+            None => matches!(runtime, RuntimeKind::Docker | RuntimeKind::Podman),
         };
         let containers = containers.into_iter().filter(|c| asked(c.runtime()));
         let containers: Vec<ContainerRef> = containers.collect();

@@ -60,7 +60,9 @@ async fn logs(on: Arc<ContainerLogs>, asked: Logs, cx: Cx) -> Result<LogPart> {
     let of_journal = asked.cursor.is_some() || asked.boot.is_some();
     let default = match asked.container.runtime() {
         RuntimeKind::Lxc => of_journal.then_some(LogSource::Journal),
-        RuntimeKind::Docker | RuntimeKind::Podman => Some(LogSource::Output),
+        RuntimeKind::Docker | RuntimeKind::Podman | RuntimeKind::DockerInLxc => {
+            Some(LogSource::Output)
+        }
     };
     let named = asked.source.or(default);
     if let Some(source) = named {
