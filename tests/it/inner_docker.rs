@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use crate::engine_confinement::confine;
 use crate::engine_kill::{end_all_kinds, processes, serves};
+use crate::support::client::Client;
 use crate::support::command::tell_by;
 use crate::support::engines::{Engine, EngineKind, OUTER, with_mark};
 use crate::support::helper::{Helper, LONG_MS, container, powerful_container};
 use crate::support::kill_case::CallsEnd;
 use crate::support::machine::{IN_TIME, call_cgroups, marker, wait_until};
-use crate::support::server::server;
+use crate::support::server::{Server, server};
 
 fn shared() -> Option<Engine> {
     Engine::shared(EngineKind::DockerInLxc)
@@ -186,6 +187,26 @@ fn root_of_the_container_of_lxc_needs_access_to_it() {
     assert_eq!(ran, json!({ "exited": { "code": 0 } }));
 }
 
+/// Adds an agent of a space; returns its client, which the server knows.
+fn agent_of_space(server: &Server, space: &str) -> Client {
+    let options = ["agent", "add", space, "--space", space, "--policy", "admin"];
+    let options = [&options[..], &["--mode", "persist=allow"]].concat();
+    let said = tell_by(&server.settings_file(), &options);
+    let client = server.client().with_token(said["token"].as_str().unwrap());
+    wait_until("the server knows the agent", IN_TIME, || {
+        client.call("container_list", json!({})).send().status == 200
+    });
+    client
+}
+
+/// Returns the references of the containers that a client sees.
+fn names(client: &Client) -> Vec<String> {
+    let listed = client.call("container_list", json!({})).send().data();
+    let listed = listed["containers"].as_array().unwrap().iter();
+    let names = listed.map(|one| one["name"].as_str().unwrap().to_owned());
+    names.collect()
+}
+
 #[test]
 fn an_agent_sees_what_is_inside_lxc_by_its_own_name_or_by_that_of_the_container_around_it() {
     let Some(engine) = shared() else { return };
@@ -199,33 +220,8 @@ fn an_agent_sees_what_is_inside_lxc_by_its_own_name_or_by_that_of_the_container_
     let settings = format!("{settings}[lxc]\nlxcpath = \"{}\"\n", path.display());
     let server = server().policy("admin").settings(&settings).bounds(bounds);
     let server = server.lxcpath(&path).run_inside(&engine).start();
-    let client = |space: &str| {
-        let fixed = [
-            "agent",
-            "add",
-            space,
-            "--policy",
-            "admin",
-            "--mode",
-            "persist=allow",
-        ];
-        let options = [&fixed[..], &["--space", space]].concat();
-        let said = tell_by(&server.settings_file(), &options);
-        let client = server.client().with_token(said["token"].as_str().unwrap());
-        wait_until("the server knows the agent", IN_TIME, || {
-            client.call("container_list", json!({})).send().status == 200
-        });
-        client
-    };
-    let names = |space: &crate::support::client::Client| -> Vec<String> {
-        let listed = space.call("container_list", json!({})).send().data();
-        let listed = listed["containers"].as_array().unwrap().clone();
-        let names = listed
-            .iter()
-            .map(|one| one["name"].as_str().unwrap().to_owned());
-        names.collect()
-    };
     let run = |name: &str| json!({ "container": name, "command": "true" });
+    let client = |space| agent_of_space(&server, space);
     let (inner, outer, other) = (client("inner"), client("outer"), client("other"));
     wait_until("the state has the containers", IN_TIME, || {
         let place = json!({ "pointer": format!("/public/packageData/{root}/engine/lxc_rights") });

@@ -17,7 +17,7 @@ use crate::support::machine::{IN_TIME, marker, wait_until};
 /// Answers requests of Docker's API on the socket of its first argument by the Python dictionary of its second one: path
 /// without the version to body, to a number of bytes, or to None for no answer. Ends with its standard input: a process
 /// that lxc-attach started outlives it.
-const FAKE: &str = r#"
+const FAKE: &str = r"
 import ast, os, re, socket, sys, threading
 path, answers = sys.argv[1], ast.literal_eval(sys.argv[2])
 if os.path.lexists(path): os.unlink(path)
@@ -46,7 +46,7 @@ while True:
     def run(one=one):
         with one: serve(one)
     threading.Thread(target=run, daemon=True).start()
-"#;
+";
 
 /// The list of the fake's containers, and one of them.
 const LIST: &str = "/containers/json?all=1";
