@@ -48,7 +48,9 @@ up() {
     : >>"$marker"
     (
         flock 8
-        up_now 8<&-
+        # Also when it fails, and though what it has started may have a copy of the descriptor.
+        trap 'flock --unlock 8' EXIT
+        up_now
     ) 8<"$marker"
     echo "$socket"
 }
