@@ -267,6 +267,36 @@ fn an_agent_sees_what_is_inside_lxc_by_its_own_name_or_by_that_of_the_container_
 }
 
 #[test]
+fn a_subcontainer_of_startos_is_the_container_of_docker_inside() {
+    let Some(engine) = shared() else { return };
+    let path = engine.lxcpath();
+    let settings = format!("[lxc]\nlxcpath = \"{}\"\n", path.display());
+    let bounds = "runtimes = [\"lxc\", \"docker-in-lxc\"]\n";
+    let server = server().policy("admin").settings(&settings).bounds(bounds);
+    let server = server.lxcpath(&path).run_inside(&engine).start();
+    let client = server.client();
+    let shell = |subcontainer: &str| {
+        // The program is in the image of the containers inside.
+        let line = "test -x /bin/processes && echo inside || echo outside";
+        let arguments = json!({ "id": OUTER, "subcontainer": subcontainer, "command": line });
+        client.call("package.shell", arguments).send()
+    };
+    let seen = engine.reference("beta");
+    wait_until("the state has the containers", IN_TIME, || {
+        names(&client).contains(&seen)
+    });
+    wait_until("it is found by part of its name", IN_TIME, || {
+        shell("bet").data()["stdout"] == "inside\n"
+    });
+    assert_eq!(shell("").data()["stdout"], "outside\n");
+    let refused = shell("a").failure();
+    assert!(
+        refused.contains("these are inside: alpha, beta"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_change_inside_lxc_is_told_by_the_events_of_docker_there() {
     let Some(engine) = shared() else { return };
     let own = engine.run(&[]);

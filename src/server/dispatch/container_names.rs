@@ -50,6 +50,14 @@ pub(super) struct NameRequest<'a> {
     pub reference: &'a str,
 }
 
+/// The arguments of a call, and what they say about a container inside the container of the call.
+pub(super) struct NamedContainer<'a> {
+    /// The arguments, by this server's names.
+    pub arguments: &'a mut Map<String, Value>,
+    /// Part of the name of the container inside.
+    pub inside: Option<String>,
+}
+
 /// Replaces the name of a container in the arguments of a call by its reference, if the state has it.
 ///
 /// # Errors
@@ -70,6 +78,64 @@ pub(super) fn resolve_container(
         }
         Some(Value::String(name)) => find_in_state(engine, who, name),
         _ => Ok(NameLookup::Done),
+    }
+}
+
+/// Replaces the reference of a container of LXC by that of the container of Docker inside it that has this text in its
+/// name. In the dialect of `StartOS` a call names both. Without a text, or if nothing is inside, it stays.
+///
+/// # Errors
+/// An error for the model if containers are inside, and not exactly one has the text in its name.
+pub(super) fn resolve_inside(
+    engine: &Engine,
+    who: &Principal,
+    tool: &Tool,
+    named: NamedContainer<'_>,
+) -> Result<(), ToolError> {
+    let outer = named.arguments.get_mut(container_argument(tool));
+    let (Some(inside), Some(Value::String(outer)), Some(inbox)) =
+        (named.inside, outer, &engine.inbox)
+    else {
+        return Ok(());
+    };
+    let document = inbox.state.document();
+    let known = containers(&document.root).map(|(reference, _)| reference.as_str());
+    let visible = known.filter(|reference| who.reach().container(reference));
+    if let Some(inner) = choose_inside(outer, &inside, visible)? {
+        *outer = inner;
+    }
+    Ok(())
+}
+
+/// Returns the reference to the container inside another one whose name contains a text; `None` if none is inside.
+fn choose_inside<'a>(
+    outer: &str,
+    inside: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<Option<String>, ToolError> {
+    let inner = known.filter_map(|reference| {
+        let (outside, place) = reference.split_once('@')?;
+        let name = outside.strip_prefix("docker:").filter(|_| place == outer)?;
+        Some((reference, name))
+    });
+    let mut inner: Vec<(&str, &str)> = inner.collect();
+    inner.sort_unstable();
+    let found: Vec<&str> = inner
+        .iter()
+        .filter(|(_, name)| name.contains(inside))
+        .map(|(reference, _)| *reference)
+        .collect();
+    match found.as_slice() {
+        [one] => Ok(Some((*one).to_owned())),
+        [] if inner.is_empty() => Ok(None),
+        _ => {
+            let names: Vec<&str> = inner.iter().map(|(_, name)| *name).collect();
+            let words = format!(
+                "not one container inside '{outer}' has '{inside}' in its name; these are inside: {}",
+                names.join(", ")
+            );
+            Err(ToolError::new(words).hint("Nothing was done. Name one of them."))
+        }
     }
 }
 
@@ -329,6 +395,33 @@ mod tests {
         let stacks = whole_stacks(&document, |_| true);
         let stacks: Vec<&str> = stacks.iter().map(String::as_str).collect();
         assert_eq!(stacks, ["docker:home", "docker:media", "podman:home"]);
+    }
+
+    #[test]
+    fn part_of_a_name_chooses_the_container_inside_another_one() {
+        let known = [
+            "media",
+            "docker:web",
+            "docker:jellyfin@media",
+            "docker:db@media",
+            "docker:jellyfin@other",
+        ];
+        let chosen = |outer: &str, inside: &str| {
+            let chosen = choose_inside(outer, inside, known.into_iter());
+            chosen.map_err(|error| error.to_string())
+        };
+        assert_eq!(
+            chosen("media", "jelly"),
+            Ok(Some("docker:jellyfin@media".into()))
+        );
+        assert_eq!(chosen("web", "jelly"), Ok(None));
+        for none_or_several in ["x", ""] {
+            let refused = chosen("media", none_or_several).unwrap_err();
+            assert!(
+                refused.contains("these are inside: db, jellyfin"),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

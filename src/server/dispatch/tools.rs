@@ -10,7 +10,8 @@ use super::changes::confirm::{ConfirmationRound, confirm};
 use super::changes::owner_approval::{OwnerProposal, propose_other, put_into_inbox};
 use super::changes::proposals::offers;
 use super::container_names::{
-    NameLookup, NameRequest, ask_for_container, resolve_container, resolve_container_now,
+    NameLookup, NameRequest, NamedContainer, ask_for_container, resolve_container,
+    resolve_container_now, resolve_inside,
 };
 use super::elicitation::{StateBinding, arguments, ask, inputs, name, surroundings};
 use super::engine::Engine;
@@ -23,6 +24,7 @@ use super::tasks::methods::check_declared;
 use super::tasks::promotion::{PromotionResult, TaskPromotion};
 use gatewren_base::sys::{Requester, on_behalf_of};
 use gatewren_base::telemetry::redact_text;
+use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::{Verdict, confirms, judge, sees};
 use gatewren_wire::protocol::{Content, InputAnswers, RpcError, progress_token};
 use gatewren_wire::registry::{
@@ -53,9 +55,10 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     let remembers = tool.remembers() || confirms(&call.context.who, &tool);
     let (inputs, binding) = inputs(&engine, &mut call, remembers)?;
     let mut arguments = arguments(&mut call.params)?;
+    let inside = alias.and_then(|alias| alias.name_inside(&arguments));
     let understood = Tool::translate(alias, &mut arguments);
     understood.map_err(|refused| RpcError::invalid_params(refused.to_string()))?;
-    let lookup = match resolve_container(&engine, &call.context.who, &tool, &mut arguments) {
+    let lookup = match resolve(&engine, &call.context.who, &tool, &mut arguments, inside) {
         Ok(lookup) => lookup,
         Err(refused) => return Ok(CallReply::ready(Ok(refused_outcome(refused)))),
     };
@@ -93,6 +96,19 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
         ),
     };
     Ok(CallReply { notes, outcome })
+}
+
+/// Replaces the name of a container by its reference, or by that of the container inside it that the call names.
+fn resolve(
+    engine: &Engine,
+    who: &Principal,
+    tool: &Tool,
+    arguments: &mut Map<String, Value>,
+    inside: Option<String>,
+) -> Result<NameLookup, ToolError> {
+    let lookup = resolve_container(engine, who, tool, arguments)?;
+    resolve_inside(engine, who, tool, NamedContainer { arguments, inside })?;
+    Ok(lookup)
 }
 
 /// Runs the call after asking the host for the container that it names and that the state does not have.

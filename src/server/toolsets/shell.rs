@@ -42,6 +42,7 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
             &[("id", "container"), ("timeout", "timeout_s")],
         )
         .ignoring_arguments(&[("subcontainer", "string"), ("name", "string")])
+        .naming_inside(&["subcontainer", "name"])
         .offers_task()
 }
 

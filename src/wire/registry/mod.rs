@@ -1,6 +1,7 @@
 //! Definitions of tools, resources and prompts: tables over typed functions, independent of HTTP and storage.
 #![forbid(unsafe_code)]
 
+mod alias;
 mod answer;
 mod catalog;
 mod completion;
@@ -19,6 +20,7 @@ mod task;
 mod tool;
 mod toolset;
 
+pub use alias::Alias;
 pub use answer::Answer;
 pub use catalog::{Catalog, CatalogError, ListChange, SessionLog};
 pub use completion::{Completion, CompletionReference};

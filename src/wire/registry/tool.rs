@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{
+    alias::Alias,
     answer::Answer,
     cx::Cx,
     error::{Result, ToolError},
@@ -51,23 +52,6 @@ pub struct Tool {
 
 /// Parses arguments without running anything.
 type Reading = fn(Map<String, Value>) -> std::result::Result<(), ToolError>;
-
-/// A tool's name and parameters in the `StartOS` dialect.
-#[derive(Debug, Clone, Copy)]
-pub struct Alias {
-    /// Its name in the dialect.
-    pub name: &'static str,
-    /// Pairs of a parameter of the dialect and the corresponding one of this server.
-    pub parameters: &'static [(&'static str, &'static str)],
-    /// The arguments of this server that the name in the dialect implies.
-    pub fixed: &'static [(&'static str, bool)],
-    /// The argument and its value that a call without arguments has on this server.
-    pub bare: Option<(&'static str, &'static str)>,
-    /// Parameters of the dialect that have no meaning here, with their types: they are accepted and ignored.
-    pub unused: &'static [(&'static str, &'static str)],
-    /// Credentials that the dialect accepts. Here a call with one is refused, because models must not have them.
-    pub secrets: &'static [&'static str],
-}
 
 impl Tool {
     /// Creates a tool with this definition.
@@ -292,37 +276,14 @@ impl Tool {
     }
 
     /// Renames the dialect's parameters to those of this server; a call by this server's name is unchanged.
+    ///
+    /// # Errors
+    /// As [`Alias::translate`].
     pub fn translate(
         alias: Option<Alias>,
         arguments: &mut Map<String, Value>,
     ) -> std::result::Result<(), ToolError> {
-        let Some(alias) = alias else {
-            return Ok(());
-        };
-        // Ignoring it would be wrong: nothing would be encrypted or decrypted, but the caller would assume that it
-        // was.
-        if let Some(secret) = alias.secrets.iter().find(|name| has_value(arguments, name)) {
-            let words =
-                format!("`{secret}` is not accepted: credentials must not pass through a model");
-            let hint = "Nothing was done. Leave it out: the owner of the server configures a file that contains it.";
-            return Err(ToolError::new(words).hint(hint));
-        }
-        let unused = alias.unused.iter().map(|(theirs, _)| theirs);
-        for theirs in unused.chain(alias.secrets) {
-            arguments.remove(*theirs);
-        }
-        for (theirs, ours) in alias.parameters {
-            if let Some(value) = arguments.remove(*theirs) {
-                arguments.entry(*ours).or_insert(value);
-            }
-        }
-        if let Some((ours, value)) = alias.bare.filter(|_| arguments.is_empty()) {
-            arguments.insert(ours.to_owned(), Value::from(value));
-        }
-        for (ours, value) in alias.fixed {
-            arguments.insert((*ours).to_owned(), Value::Bool(*value));
-        }
-        Ok(())
+        alias.map_or(Ok(()), |alias| alias.translate(arguments))
     }
 
     pub(super) fn add_alias(&mut self, alias: Alias) {
@@ -388,10 +349,4 @@ impl Tool {
             }
         }
     }
-}
-
-/// Whether an argument has a value: programs send null or empty strings for unset ones.
-fn has_value(arguments: &Map<String, Value>, name: &str) -> bool {
-    let value = arguments.get(name);
-    value.is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
 }

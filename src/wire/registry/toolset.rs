@@ -9,13 +9,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{
+    alias::Alias,
     answer::Answer,
     cx::Cx,
     error::{Result, ToolError},
     schema,
     scope::Scope,
     task::TaskSupport,
-    tool::{Alias, AvailabilityCheck, Tool},
+    tool::{AvailabilityCheck, Tool},
 };
 use crate::protocol::{self, ToolAnnotations};
 use gatewren_base::config::{HelperClass, Risk};
@@ -145,6 +146,7 @@ impl<B: Send + Sync + 'static> Toolset<B> {
                 fixed,
                 bare: None,
                 unused: &[],
+                inside: &[],
                 secrets: &[],
             });
         })
@@ -160,6 +162,13 @@ impl<B: Send + Sync + 'static> Toolset<B> {
     #[must_use]
     pub fn ignoring_arguments(self, unused: &'static [(&'static str, &'static str)]) -> Self {
         self.last_alias(|alias| alias.unused = unused)
+    }
+
+    /// Sets the ignored parameters of the last name of that dialect that name a container inside the container of the
+    /// call, if one is there.
+    #[must_use]
+    pub fn naming_inside(self, inside: &'static [&'static str]) -> Self {
+        self.last_alias(|alias| alias.inside = inside)
     }
 
     /// Sets the credentials that the last name of that dialect accepts; here a call with one is refused.

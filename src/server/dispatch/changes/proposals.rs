@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::dispatch::container_names::{NameRequest, resolve_container_now};
+use crate::dispatch::container_names::{
+    NameRequest, NamedContainer, resolve_container_now, resolve_inside,
+};
 use crate::dispatch::engine::Engine;
 use crate::dispatch::host_rights::judge_call;
 use crate::dispatch::reference;
@@ -53,12 +55,19 @@ pub(in crate::dispatch) async fn resolve_call(
         ))
         .hint("context lists the tools that you can propose.")
     })?;
-    Tool::translate(tool.alias(&name), &mut arguments)?;
+    let alias = tool.alias(&name);
+    let inside = alias.and_then(|alias| alias.name_inside(&arguments));
+    Tool::translate(alias, &mut arguments)?;
     let name_request = NameRequest {
         who,
         reference: &reference::next(),
     };
     resolve_container_now(engine, name_request, tool, &mut arguments).await?;
+    let named = NamedContainer {
+        arguments: &mut arguments,
+        inside,
+    };
+    resolve_inside(engine, who, tool, named)?;
     tool.check_arguments(arguments.clone())?;
     if let Verdict::Deny = judge_call(engine, who, tool, &arguments) {
         return Err(ToolError::new(format!(
