@@ -71,6 +71,11 @@ async fn list_all(
         .into_iter()
         .filter(|kind| policy.serves(*kind))
         .collect();
+    // Docker inside LXC is nowhere without LXC.
+    let alone = served
+        .iter()
+        .filter(|kind| **kind != RuntimeKind::DockerInLxc);
+    let is_one = alone.count() == 1 && policy.podman_users.is_empty();
     let mut lines = String::new();
     for kind in &served {
         let listed = match kind {
@@ -88,9 +93,7 @@ async fn list_all(
         };
         match listed {
             Ok(names) => lines.push_str(&visible(&names, policy)),
-            Err(refusal) if served.len() == 1 && policy.podman_users.is_empty() => {
-                return Err(refusal);
-            }
+            Err(refusal) if is_one => return Err(refusal),
             // LXC is served by default: a host that has only Docker need not say so.
             Err(refusal) if refusal.code == RefusalCode::MissingProgram => {}
             Err(refusal) => {
