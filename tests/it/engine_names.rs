@@ -1,5 +1,8 @@
 //! References and names of containers of several runtimes: in prompts, in completions, and before the state has them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
@@ -137,6 +140,37 @@ fn prompts_and_completions_take_references_and_names() {
     );
 }
 
+/// Ends a loop in another thread when it is dropped, also by a panic.
+struct Until<'a>(&'a AtomicBool);
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs something while another program empties the state of its containers, again and again: the server puts them back
+/// a moment later each time.
+fn without_containers(server: &Server, run: impl FnOnce()) {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                server.patch_from_outside(&json!([
+                    { "op": "add", "path": "/public/packageData", "value": {} }
+                ]));
+            }
+        });
+        let _until = Until(&is_over);
+        let pointer = json!({ "pointer": "/public/packageData" });
+        let look = server.client().call("state_get", pointer);
+        wait_until("the state has them no more", IN_TIME, || {
+            look.send().data()["value"] == json!({})
+        });
+        run();
+    });
+}
+
 #[test]
 fn a_name_is_found_on_the_host_before_the_state_has_it() {
     let Some(home) = Home::new() else { return };
@@ -149,42 +183,29 @@ fn a_name_is_found_on_the_host_before_the_state_has_it() {
     let admin = server.client();
     let kept = kept(&server);
     let reference = home.docker.reference(name);
-    let forget = |references: &[&str]| {
-        let place = |reference: &&str| format!("/public/packageData/{reference}");
-        let has = |reference: &&str| {
-            let look = admin.call("state_get", json!({ "pointer": place(reference) }));
-            look.send().result()["isError"] != true
-        };
-        wait_until("the state has them", IN_TIME, || references.iter().all(has));
-        let removals = references
-            .iter()
-            .map(|reference| json!({ "op": "remove", "path": place(reference) }));
-        server.patch_from_outside(&removals.collect());
-        wait_until("the state has them no more", IN_TIME, || {
-            !references.iter().any(has)
-        });
-    };
     let info = |client: &Client, container: &str| {
         client
             .call("container_info", json!({ "container": container }))
             .send()
     };
-    forget(&[&reference]);
-    let command = json!({ "container": name, "command": "echo found" });
-    let found = admin.call("container_shell", command).send().data();
-    assert_eq!(found["stdout"], "found\n");
-    assert_eq!(info(&kept, name).data()["name"], reference.as_str());
-    assert!(text(&prompt(&admin, name).result()).contains(&reference));
+    without_containers(&server, || {
+        let command = json!({ "container": name, "command": "echo found" });
+        let found = admin.call("container_shell", command).send().data();
+        assert_eq!(found["stdout"], "found\n");
+        assert_eq!(info(&kept, name).data()["name"], reference.as_str());
+        assert!(text(&prompt(&admin, name).result()).contains(&reference));
+    });
 
     // A second one with the name: for the agent of the space it does not exist.
     let _podman = home.podman.run_named(name);
-    forget(&[&reference, &home.podman.reference(name)]);
-    let ambiguous = info(&admin, name).failure();
-    assert!(
-        ambiguous.contains("several containers have the name"),
-        "{ambiguous}"
-    );
-    assert_eq!(info(&kept, name).data()["name"], reference.as_str());
+    without_containers(&server, || {
+        let ambiguous = info(&admin, name).failure();
+        assert!(
+            ambiguous.contains("several containers have the name"),
+            "{ambiguous}"
+        );
+        assert_eq!(info(&kept, name).data()["name"], reference.as_str());
+    });
 }
 
 #[test]
