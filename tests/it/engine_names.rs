@@ -165,7 +165,7 @@ fn without_containers(server: &Server, run: impl FnOnce()) {
         let pointer = json!({ "pointer": "/public/packageData" });
         let look = server.client().call("state_get", pointer);
         wait_until("the state has them no more", IN_TIME, || {
-            look.send().data()["value"] == json!({})
+            look.send().result()["structuredContent"]["value"] == json!({})
         });
         run();
     });
