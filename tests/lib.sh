@@ -97,12 +97,12 @@ apt_install_now() {
     return $status
 }
 
-# need_engine_packages: Docker, Podman and both OCI runtimes. What is installed here does not start with the machine either:
-# Docker's own service would change the machine's firewall.
+# need_engine_packages: Docker, Podman (also of a user), both OCI runtimes, and LXC around a Docker. What is installed
+# here does not start with the machine either: Docker's own service would change the machine's firewall.
 need_engine_packages() {
     local was_there=''
     ! dpkg-query -W -f '${db:Status-Status}' docker.io 2>/dev/null | grep -qx installed || was_there=yes
-    need_packages docker.io podman crun busybox-static curl || return 1
+    need_packages docker.io podman crun uidmap lxc busybox-static curl || return 1
     [ -z "$was_there" ] && [ -d /run/systemd/system ] || return 0
     systemctl --quiet disable docker.service docker.socket containerd.service || true
 }
