@@ -11,8 +11,8 @@ use nix::libc;
 use super::process_table::own_pid;
 
 /// The requests of `ioctl_ns(2)`, which libc has no constants for: `_IO(0xb7, 2)` and `_IO(0xb7, 4)`.
-const NS_GET_PARENT: libc::c_ulong = 0xb702;
-const NS_GET_OWNER_UID: libc::c_ulong = 0xb704;
+const NS_GET_PARENT: libc::Ioctl = 0xb702;
+const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
 
 /// The kernel nests user namespaces at most this deep (`user_namespaces(7)`).
 const MAX_DEPTH: usize = 32;
