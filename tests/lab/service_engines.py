@@ -6,6 +6,7 @@ driver, through the installed package, while calls, daemons and the helper end. 
 """
 
 import json
+import re
 import sys
 import time
 
@@ -155,7 +156,7 @@ def doctor_names_them(stage):
     expect(not problems, f"{problems}")
     status = stage.box.run("gatewren", "status")
     for engine, number in (("docker", 1), ("podman", 2)):
-        expect(f"{engine}  {number} of {number} containers run" in status, status)
+        expect(re.search(f"{engine} +{number} of {number} containers run", status), status)
 
 
 def end_by_timeout(stage, container):
