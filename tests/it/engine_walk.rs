@@ -23,7 +23,7 @@ fi
 echo '[INF] startup complete'
 while :; do sleep 1 & wait; done";
 
-/// A client that calls only what is listed, and what it has seen so far: the output of a failed test, or with
+/// A client that calls only listed tools, and the transcript so far: the output of a failed test, or with
 /// `--nocapture`.
 struct Walk {
     client: Client,

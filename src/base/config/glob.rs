@@ -23,7 +23,7 @@ impl Glob {
     /// the names in all runtimes; `lxc:web` is about LXC alone.
     ///
     /// `docker:web@media` belongs to the container `media` of LXC: it matches what `media` matches, and patterns that
-    /// have a place. `podman:web@alice`, of a user, matches the latter alone, and `*`: whoever may name containers there
+    /// have a place. `podman:web@alice`, of a user, matches the latter alone, and `*`: a user who names containers there
     /// could take the name of another.
     pub fn matches_container(&self, reference: &str) -> bool {
         let Some((outer, place)) = reference.split_once('@') else {

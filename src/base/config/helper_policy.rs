@@ -121,8 +121,7 @@ pub struct HelperPolicy {
 impl HelperPolicy {
     /// Reads the policy. A missing file is an error, except for [`HELPER_POLICY_FILE`], where the defaults apply.
     ///
-    /// A file that can be written or replaced by users other than root and our own user is rejected, because such a
-    /// file limits nobody.
+    /// A file that users other than root and our own user can write or replace is rejected: it limits nobody.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Self::load_or(path, Self::default())
     }

@@ -29,7 +29,7 @@ const NOT_DONE: u8 = 4;
 /// How often to poll the vault while waiting, in addition to its notifications.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long `approve --all-of` waits for the results. What has not ended by then is printed as approved.
+/// How long `approve --all-of` waits for the results. A change that still runs then is printed as approved.
 const RESULTS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The error if the named agent has no pending change.

@@ -99,7 +99,7 @@ impl RunningContainer {
     /// Returns the container of a user with this full id and first process, if the kernel confirms that it is one.
     ///
     /// # Errors
-    /// A phrase that says what is missing.
+    /// A phrase with the reason.
     pub fn of_user(
         user: &PodmanUser,
         id: &str,

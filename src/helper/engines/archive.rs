@@ -101,8 +101,8 @@ impl Read for ArchiveBytes {
     }
 }
 
-/// Passes the body of an answer to a reader on a blocking thread, until the reader has what it wants. Returns what it
-/// returns.
+/// Passes the body of an answer to a reader on a blocking thread, until the reader has enough. Returns the reader's
+/// result.
 pub(super) async fn read_archive<T: Send + 'static>(
     mut response: EngineResponse,
     read: impl FnOnce(ArchiveBytes) -> io::Result<T> + Send + 'static,
@@ -137,7 +137,7 @@ async fn pass_on(
         } else {
             Ok(part)
         };
-        // An error of sending means that the reader has what it wants.
+        // An error of sending means that the reader has enough.
         if parts.send(part).await.is_err() || is_too_much {
             break;
         }

@@ -2,7 +2,7 @@
 //!
 //! What its Docker and runc say is not trusted. Their process id only chooses among the processes that the kernel has in
 //! the container's cgroup, below that of the container of LXC. Their files are read as inside the container of LXC, and
-//! what they contain is used inside it alone.
+//! their contents are used only inside it.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Connects to the Docker inside a container of LXC. Nothing there is trusted: whoever is root in the container makes the
+//! Connects to the Docker inside a container of LXC. Nothing there is trusted: root in the container makes the
 //! socket, the files beside it, and the answers.
 
 use std::fmt;

@@ -36,7 +36,7 @@ impl UserContainer {
     /// namespace of this user, and in a cgroup that belongs to the user and has the container's id in its name.
     ///
     /// # Errors
-    /// A phrase that says what is missing.
+    /// A phrase with the reason.
     pub fn confirm(user: &PodmanUser, id: &str, init: i32) -> Result<Self, String> {
         let is_of_user = is_in_namespace_of(init, user.uid());
         if !is_of_user.map_err(|cause| format!("its first process cannot be examined: {cause}"))? {

@@ -10,7 +10,7 @@ use super::engine_log::{self, WantedLines};
 use super::inner_docker;
 use super::runtime::{ContainerRuntime, info_lines};
 use super::stopped_files;
-use crate::context::containers::CommandEntry;
+use crate::context::containers::{CommandEntry, ContainerRunState};
 use crate::context::helper_context::HelperContext;
 use crate::context::limits::GRACE_SECONDS;
 use crate::context::operation_context::OperationContext;
@@ -46,12 +46,7 @@ impl ContainerRuntime for EngineRuntime {
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
     ) -> Result<OperationEnd, StepError> {
-        require_root()?;
-        let helper = context.helper;
-        let asked = context
-            .relay
-            .wait(helper.containers.ask(container))
-            .await??;
+        let asked = ask(context, container).await?;
         let state = asked.state.unwrap_or_default();
         let user = match container.runtime() {
             RuntimeKind::Podman => container.place().map(PodmanUser::find).transpose()?,
@@ -180,6 +175,16 @@ async fn references(
     Ok(listed.iter().filter_map(|one| of(&one.name)).collect())
 }
 
+/// Asks the engine about a container.
+async fn ask(
+    context: &mut OperationContext<'_>,
+    container: &ContainerRef,
+) -> Result<ContainerRunState, StepError> {
+    require_root()?;
+    let asked = context.helper.containers.ask(container);
+    Ok(context.relay.wait(asked).await??)
+}
+
 impl EngineRuntime {
     /// Changes the state of a container, which the engine knows by its full id.
     async fn change(
@@ -206,12 +211,7 @@ impl EngineRuntime {
         container: &ContainerRef,
         action: &ContainerAction,
     ) -> Result<OperationEnd, StepError> {
-        require_root()?;
-        let helper = context.helper;
-        let asked = context
-            .relay
-            .wait(helper.containers.ask(container))
-            .await??;
+        let asked = ask(context, container).await?;
         match asked.engine {
             Some(stopped) if !stopped.state.is_running && !stopped.state.is_paused => {
                 stopped_files::act(context, container, &stopped, action).await

@@ -67,7 +67,7 @@ impl KeptParts {
                 .await;
             match put {
                 Ok(_) => info!(part = %at, "corrected what another program had written"),
-                // The watcher that writes this part reports what is wrong with the state.
+                // The watcher that writes this part reports the error.
                 Err(cause) => debug!(part = %at, %cause, "not corrected"),
             }
         }

@@ -50,7 +50,7 @@ pub(super) struct NameRequest<'a> {
     pub reference: &'a str,
 }
 
-/// The arguments of a call, and what they say about a container inside the container of the call.
+/// The arguments of a call, and the container inside that they name.
 pub(super) struct NamedContainer<'a> {
     /// The arguments, by this server's names.
     pub arguments: &'a mut Map<String, Value>,

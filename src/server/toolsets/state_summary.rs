@@ -1,4 +1,4 @@
-//! What changed in the state, in words: a line for each value, with all that it was in between.
+//! The changes of the state in words: a line for each value, with the values in between.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -67,6 +67,14 @@ pub struct EngineFacts {
     pub no_commands: Option<String>,
 }
 
+impl EngineFacts {
+    /// Returns whether the engine starts the container again after a restart of the host.
+    pub fn starts_by_itself(&self) -> bool {
+        let policy = self.restart_policy.as_deref();
+        matches!(policy, Some("always" | "unless-stopped"))
+    }
+}
+
 /// The result of a container's health checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContainerHealth {

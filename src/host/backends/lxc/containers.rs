@@ -123,7 +123,7 @@ impl LxcView {
             addresses: status.addresses,
             os,
             autostart: match &engine {
-                Some(facts) => starts_by_itself(facts),
+                Some(facts) => facts.starts_by_itself(),
                 None => config.as_ref().is_some_and(|config| config.autostart),
             },
             unprivileged: config.as_ref().is_some_and(|config| config.unprivileged),
@@ -384,12 +384,6 @@ fn read_vitals(text: &str) -> Result<Vec<Vitals>, BackendError> {
         let words = format!("the helper's answer about containers is invalid: {cause}");
         BackendError::new(ErrorKind::Failed, words)
     })
-}
-
-/// Returns whether an engine starts a container again after a restart of the host.
-fn starts_by_itself(facts: &EngineFacts) -> bool {
-    let policy = facts.restart_policy.as_deref();
-    matches!(policy, Some("always" | "unless-stopped"))
 }
 
 fn frozen(name: &ContainerRef) -> BackendError {
