@@ -258,6 +258,63 @@ fn a_page_of_another_port_gains_nothing_by_the_cookie() {
 }
 
 #[test]
+fn a_listed_page_uses_the_cookie_of_an_agent_and_never_the_owners() {
+    const LISTED: &str = "https://127.0.0.1:8000";
+    let home = Directory::new();
+    let access = "[access]\nowner_on_mcp = true\nrequired_header = \"x-proxy\"\n";
+    let server = house(
+        &home,
+        &format!("{access}allowed_origins = [\"{LISTED}\"]\n"),
+    );
+    let visitor = ["agent", "add", "visitor", "--policy", "observe"];
+    let visitor = tell(&home.0, &visitor, "").unwrap();
+    let client = server.client();
+    let from = |request: Request, origin: &str| {
+        let request = request.header("x-proxy", "1").header("origin", origin);
+        request.header("sec-fetch-site", "same-site").send()
+    };
+    let body = json!({ "token": visitor["token"] });
+    let mut signed_in = None;
+    wait_until("the agent is known", IN_TIME, || {
+        let answer = from(login(&client, &body), LISTED);
+        let is_in = answer.status == 200;
+        signed_in = Some(answer);
+        is_in
+    });
+    let signed_in = signed_in.unwrap();
+    let credentials = "access-control-allow-credentials";
+    assert_eq!(signed_in.header(credentials), Some("true"));
+    let of_agent = cookie(&signed_in);
+    let called = from(call(&client, &of_agent), LISTED);
+    assert_eq!(called.data()["name"], "visitor");
+    assert_eq!(called.header(credentials), Some("true"));
+    let preflight = client.request("OPTIONS", "/mcp").without("authorization");
+    let preflight = preflight.header("access-control-request-headers", "content-type,X-Proxy");
+    let preflight = from(preflight, LISTED);
+    let allowed = preflight.header("access-control-allow-headers").unwrap();
+    assert!(allowed.contains("x-proxy"), "{allowed}");
+    assert_eq!(preflight.header(credentials), Some("true"));
+    // Another port of the same host is another program.
+    let other = from(call(&client, &of_agent), "https://127.0.0.1:8001");
+    assert_eq!((other.status, other.header(credentials)), (403, None));
+    let password = json!({ "password": PASSWORD });
+    assert_eq!(from(login(&client, &password), LISTED).status, 403);
+    let of_owner = cookie(&login(&client, &password).send());
+    assert_eq!(
+        call(&client, &of_owner)
+            .header("x-proxy", "1")
+            .send()
+            .status,
+        200
+    );
+    assert_eq!(from(call(&client, &of_owner), LISTED).status, 403);
+    let page = client.request("GET", "/owner").without("authorization");
+    let page = from(page.header("cookie", &of_owner), LISTED);
+    // A browser shows a linked page, and lets no script of another page read it.
+    assert_eq!((page.status, page.header(credentials)), (200, None));
+}
+
+#[test]
 fn the_owner_is_let_in_and_shut_out_by_a_reload() {
     let home = Directory::new();
     let server = house(&home, "");

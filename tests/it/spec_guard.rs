@@ -129,7 +129,7 @@ fn h5_a_page_may_read_why_it_was_refused_but_only_when_its_origin_is_allowed() {
 }
 
 #[test]
-fn h5_a_preflight_is_204_and_lists_the_headers_of_mcp() {
+fn h5_a_preflight_is_204_and_lists_the_headers_of_mcp_and_the_requested_ones() {
     let server = shared("observe");
     for (way, client) in server.clients() {
         let answer = client
@@ -149,10 +149,12 @@ fn h5_a_preflight_is_204_and_lists_the_headers_of_mcp() {
             "mcp-session-id",
             "last-event-id",
             "mcp-param-region",
+            "x-other",
         ] {
             assert!(headers.contains(name), "{headers}");
         }
-        assert!(!headers.contains("x-other"), "{headers}");
+        let credentials = answer.header("access-control-allow-credentials");
+        assert_eq!(credentials, None, "the owner has not listed this origin");
         let plain = client.request("OPTIONS", "/mcp").send();
         assert_eq!(plain.status, 204);
         assert!(plain.header("allow").unwrap().contains("DELETE"));
@@ -242,6 +244,8 @@ fn o4_every_path_but_health_and_discovery_asks_for_a_token() {
 /// An origin that the owner allows.
 const CHAT: &str = "https://chat.example";
 
+const CREDENTIALS: &str = "access-control-allow-credentials";
+
 #[test]
 fn h5_a_page_of_an_allowed_origin_reads_each_kind_of_answer_and_no_other_page_any() {
     let limits = "[limits]\nmax_streams_per_agent = 1\n";
@@ -296,7 +300,8 @@ fn h5_a_page_of_an_allowed_origin_reads_each_kind_of_answer_and_no_other_page_an
                 assert!(matches, "{way}: {status} for {origin}: {answer:?}");
                 let allowed = answer.header("access-control-allow-origin");
                 assert_eq!(allowed, may.then_some(origin), "{way}: {status}");
-                assert_eq!(answer.header("access-control-allow-credentials"), None);
+                let with_cookie = (may && status != 404).then_some("true");
+                assert_eq!(answer.header(CREDENTIALS), with_cookie, "{way}: {status}");
             }
         }
         drop(open);

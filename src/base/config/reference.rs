@@ -51,7 +51,9 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "Host names that requests may use in addition to the server's own names and addresses, such as the name\n\
          of a reverse proxy."),
     key!("access", "allowed_origins", access.allowed_origins, ORIGINS,
-        "Origins of web pages that may call the server in addition to its own, such as \"https://chat.lan\"."),
+        "Origins of web pages that may call the server in addition to its own, such as \"https://chat.lan\". They may\n\
+         also use the cookie of an agent from /login, which browsers send for pages of the same site only, such as\n\
+         another port of this host; the owner's cookie stays with the owner's page."),
     key!("access", "required_header", access.required_header, HeaderName,
         "A header that each request of an agent must have in addition to its token, with any value, such as a\n\
          header that a reverse proxy adds. Empty means none."),

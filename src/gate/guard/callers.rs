@@ -8,7 +8,7 @@ use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap};
 use hyper::http::request::Parts;
 
 use super::bearer::{bearer, to_refusal, unauthorized};
-use super::host::{check_own_page, own_origin};
+use super::host::{check_own_page, is_of_listed_page, own_origin};
 use super::refusal::Refusal;
 use crate::auth::{
     AccessEnd, Agents, AuthError, Links, LoginError, LoginHolder, Logins, Principal, Scrapers,
@@ -43,8 +43,16 @@ impl Callers {
         if !head.headers.contains_key(AUTHORIZATION)
             && let Some(cookie) = cookie(&head.headers)?
         {
-            check_own_page(&head.uri, &head.headers)?;
-            return self.by_cookie(cookie, from);
+            let is_listed = self.is_of_listed_page(&head.headers);
+            if !is_listed {
+                check_own_page(&head.uri, &head.headers)?;
+            }
+            let who = self.by_cookie(cookie, from)?;
+            // To a listed page the owner has given what an agent may do, and not the owner's own rights.
+            if is_listed && who.is_owner() {
+                check_own_page(&head.uri, &head.headers)?;
+            }
+            return Ok(who);
         }
         let token = bearer(&head.headers)?;
         self.agents.identify(token, Some(from)).map_err(to_refusal)
@@ -70,6 +78,13 @@ impl Callers {
         })?;
         let who = self.agents.identify_link(key, &token, from);
         who.map_err(to_refusal)
+    }
+
+    /// Whether a page of `access.allowed_origins` sent this request.
+    pub(super) fn is_of_listed_page(&self, headers: &HeaderMap) -> bool {
+        let listed =
+            |settings: &Settings| is_of_listed_page(&settings.access.allowed_origins, headers);
+        self.live.read(listed)
     }
 
     fn by_cookie(&self, cookie: &str, from: IpAddr) -> Result<Principal, Refusal> {

@@ -66,10 +66,7 @@ impl AllowedHosts {
 
     /// Whether a web page of this origin may read the answers.
     pub fn allows_origin(&self, origin: &str) -> bool {
-        let listed = self
-            .origins
-            .iter()
-            .any(|allowed| allowed.eq_ignore_ascii_case(origin));
+        let listed = self.lists_origin(origin);
         let page = origin
             .strip_prefix("https://")
             .or_else(|| origin.strip_prefix("http://"));
@@ -77,6 +74,14 @@ impl AllowedHosts {
             || page
                 .and_then(host_of)
                 .is_some_and(|host| self.is_ours(host))
+    }
+
+    /// Whether the owner has listed this origin. Only such a page may use its user's cookie: a page of the host itself
+    /// on another port is another program, which the owner has not chosen.
+    pub fn lists_origin(&self, origin: &str) -> bool {
+        self.origins
+            .iter()
+            .any(|allowed| allowed.eq_ignore_ascii_case(origin))
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -122,6 +127,19 @@ pub fn check_own_page(target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> 
         "other_page",
         "a session cookie is valid only for this server's own page; use an agent's token elsewhere",
     ))
+}
+
+/// Whether a page that the owner has listed sent this request, by its only Origin. Browsers send the header with every
+/// request of a page to another origin.
+pub fn is_of_listed_page(listed: &[String], headers: &HeaderMap) -> bool {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let (Some(origin), None) = (origins.next(), origins.next()) else {
+        return false;
+    };
+    let origin = origin.to_str().unwrap_or_default();
+    listed
+        .iter()
+        .any(|allowed| allowed.eq_ignore_ascii_case(origin))
 }
 
 /// The origin that a request was sent to, in normalized form: lower case, and without the default port of https.

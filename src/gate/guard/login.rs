@@ -54,6 +54,9 @@ impl Guard {
         let presence = body.presence().clone();
         let body = self.anonymous_body(body, MAX_BYTES).await?;
         let credentials: Credentials = serde_json::from_slice(&body).map_err(|_| bad_login())?;
+        if credentials.password.is_some() {
+            check_own_page(&head.uri, &head.headers)?;
+        }
         let (logins, from) = (&callers.logins, ip_prefix(peer.ip()));
         let (cookie, who) = match (credentials.password, credentials.token) {
             (Some(password), None) => {
@@ -101,10 +104,9 @@ impl Guard {
         Ok(response)
     }
 
-    /// Charges an unauthenticated request, and refuses one that another site's page has sent.
+    /// Charges an unauthenticated request, and refuses one of another page, unless the owner has listed its origin.
     fn stranger(&self, request: &Request<Upload>, peer: SocketAddr) -> Result<&Callers, Refusal> {
         self.charge_stranger(peer)?;
-        check_own_page(request.uri(), request.headers())?;
         let nowhere = || {
             Refusal::new(
                 StatusCode::NOT_FOUND,
@@ -112,7 +114,11 @@ impl Guard {
                 "this server has no sign-in",
             )
         };
-        self.callers().ok_or_else(nowhere)
+        let callers = self.callers().ok_or_else(nowhere)?;
+        if !callers.is_of_listed_page(request.headers()) {
+            check_own_page(request.uri(), request.headers())?;
+        }
+        Ok(callers)
     }
 
     #[cfg_attr(

@@ -27,7 +27,7 @@ pub use admitted::Admitted;
 pub use callers::Callers;
 pub use chain::Guard;
 pub use connect::ConsentVisitor;
-pub use cors::{expose, preflight};
+pub use cors::{PageCredentials, expose, preflight};
 pub use edge::EdgeCheck;
 pub use host::{AllowedHosts, own_origin};
 pub use identity::Authenticator;

@@ -14,7 +14,9 @@ use crate::owner::OwnerSite;
 use crate::transport::{Endpoint, HttpSse, RequestAnswer};
 use gatewren_base::config::{LiveSettings, Preset};
 use gatewren_base::telemetry::{Exposition, Metrics};
-use gatewren_gate::guard::{Admitted, Guard, Refusal, RequiredCredentials, expose, preflight};
+use gatewren_gate::guard::{
+    Admitted, Guard, PageCredentials, Refusal, RequiredCredentials, expose, preflight,
+};
 use gatewren_gate::http::{ResponseBody, Upload, empty, json as json_response, text};
 
 /// What answers at a path.
@@ -64,6 +66,9 @@ const PATHS: &[Row] = &[
     ("/owner",           RequiredCredentials::Owner, RouteTarget::Owner,     "GET, HEAD, POST"),
 ];
 
+/// The paths where the cookie of an agent is accepted from a page of `access.allowed_origins`.
+const COOKIE_PATHS: [&str; 5] = ["/mcp", "/sse", "/message", "/login", "/logout"];
+
 /// The prefix of the owner's pages.
 const OWNERS: &str = "/owner/";
 
@@ -103,11 +108,23 @@ impl Front {
             // A page of a rejected origin may not even read the reason.
             return self.refuse(&refusal, peer);
         }
+        let credentials = self.page_credentials(head.uri.path(), origin.as_ref());
         let request = Request::from_parts(head, body);
         let answered = self.handle_request(request, peer).await;
         let mut response = answered.unwrap_or_else(|refusal| self.refuse(&refusal, peer));
-        expose(origin.as_ref(), &mut response);
+        expose(origin.as_ref(), credentials, &mut response);
         response
+    }
+
+    /// Whether a page of this origin may send its user's cookie to this path.
+    fn page_credentials(&self, path: &str, origin: Option<&HeaderValue>) -> PageCredentials {
+        let origin = origin.and_then(|origin| origin.to_str().ok());
+        let is_listed = |origin: &str| self.guard.hosts().lists_origin(origin);
+        if COOKIE_PATHS.contains(&path) && origin.is_some_and(is_listed) {
+            PageCredentials::Allowed
+        } else {
+            PageCredentials::Denied
+        }
     }
 
     async fn handle_request(
