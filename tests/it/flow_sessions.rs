@@ -194,7 +194,7 @@ fn e5_e7_e9_what_a_session_cannot_have_is_an_error_within_200() {
         (session.request("nothing"), -32_601),
         (session.request("server/discover"), -32_601),
         (session.request("subscriptions/listen"), -32_601),
-        (session.request("logging/setLevel"), -32_601),
+        (session.request("logging/setLevel"), -32_602),
         (session.call("nothing", json!({})), -32_602),
         (
             session

@@ -266,17 +266,10 @@ fn x5_a_client_that_fails_to_ask_fails_the_call() {
 }
 
 #[test]
-fn x6_w4_w5_the_product_asks_for_nothing_that_is_deprecated() {
+fn x6_w5_the_product_uses_nothing_that_is_deprecated() {
     let client = shared("admin").client();
     let found = client.modern("server/discover").send().result();
     assert!(found["capabilities"].get("logging").is_none(), "{found}");
-    let session = client.session("2025-11-25");
-    let opened = session.opened.result();
-    assert!(opened["capabilities"].get("logging").is_none(), "{opened}");
-    let set = session
-        .request("logging/setLevel")
-        .param("level", json!("debug"));
-    assert_eq!(set.send().verdict(), (200, -32_601));
     let call = client.call("whoami", json!({})).progress(json!("t"));
     let answer = call.mcp_meta("logLevel", json!("debug")).send();
     assert_eq!(answer.messages().len(), 1, "{answer:?}");

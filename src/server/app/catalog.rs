@@ -16,7 +16,7 @@ use gatewren_host::observer::ObserverHandle;
 use gatewren_store::state::{Notifications, State, StateViews, Ui};
 use gatewren_store::vault::Vault;
 use gatewren_wire::protocol::Implementation;
-use gatewren_wire::registry::{Catalog, CatalogError, Dialect, ResourceSource};
+use gatewren_wire::registry::{Catalog, CatalogError, Dialect, LogOffer, ResourceSource};
 
 /// The server's instructions, which a client gives to its model first.
 const INSTRUCTIONS: &str = include_str!("../../../etc/instructions.md");
@@ -168,6 +168,8 @@ pub fn catalog_of(
     catalog.add(toolsets::proposals())?;
     catalog.require_portable_names()?;
     catalog.offer_tool_changes();
+    catalog.offer_logging(LogOffer::Sessions);
+    let _ = catalog.log_to_sessions();
     let (bounds, observer) = (sources.bounds, sources.observer);
     catalog.bound_by(Box::new(move |class| bounds.allows(class)));
     catalog.set_resources(resources);

@@ -17,6 +17,7 @@ mod job_ends;
 mod lifecycle;
 mod limits;
 mod names;
+mod notice_logs;
 mod notifier;
 mod open_changes;
 mod pair;

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::inbox_notices::notify_of_changes;
 use super::names::{server_addresses, server_names};
+use super::notice_logs::log_notifications;
 use super::notifier::send_notifications;
 use super::serving::ServeContext;
 use super::token_warnings::warn_of_expiring_tokens;
@@ -99,6 +100,9 @@ impl Server {
             self.in_force.live(),
             self.notification_sender.clone(),
         ));
+        if let Some(logs) = self.engine.catalog.session_log_sender() {
+            workers.spawn(log_notifications(self.state.clone(), logs));
+        }
         workers.spawn(helper_capabilities::announce(
             self.engine.clone(),
             self.vault.clone(),

@@ -7,6 +7,7 @@ use super::engine::Engine;
 use super::instructions::instructions;
 use super::results::CachePolicy;
 use gatewren_wire::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION};
+use gatewren_wire::registry::LogOffer;
 
 /// A client may cache the answer for an hour, because it changes only with an upgrade.
 const TTL_MS: u64 = 3_600_000;
@@ -16,7 +17,7 @@ const TTL_MS: u64 = 3_600_000;
 pub fn discover(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let mut capabilities = engine.catalog.capabilities().to_object();
     // Log messages are requested per request in this revision and are deprecated; sessions still support them.
-    if !engine.catalog.capabilities().logging {
+    if engine.catalog.log_offer() != LogOffer::Everyone {
         capabilities.remove("logging");
     }
     if engine.catalog.capabilities().tasks {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod call_log;
 mod changes;
 mod complete;
 mod container_names;

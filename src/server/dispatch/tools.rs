@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::call::{Call, CallOutcome, CallReply, ToolRequest};
+use super::call_log::CallLog;
 use super::changes::confirm::{ConfirmationRound, confirm};
 use super::changes::owner_approval::{OwnerProposal, propose_other, put_into_inbox};
 use super::changes::proposals::offers;
@@ -307,6 +308,7 @@ async fn run_recorded(
     verdict: Verdict,
     record: Record,
 ) -> CallEnd {
+    let log = CallLog::begin(engine.catalog.log_offer(), &request).await;
     let answer = match verdict {
         Verdict::Allow(permit)
         | Verdict::Confirmed(permit)
@@ -318,6 +320,9 @@ async fn run_recorded(
         Verdict::Confirm | Verdict::ConfirmOwner | Verdict::Propose => Err(needs_approval().into()),
         Verdict::Deny => Err(RpcError::invalid_params(denial(&request)).into()),
     };
+    if let Some(log) = log {
+        log.end(&answer).await;
+    }
     match answer {
         Ok((answer, revision)) => {
             record.end(if answer.failed { "failed" } else { "ok" }, revision);

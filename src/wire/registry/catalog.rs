@@ -40,12 +40,47 @@ enum Changing {
     Every,
 }
 
-/// A log message outside of any call, for the client of one session. The stateless revision has none: there a
-/// request gets only the messages of its own call.
+/// Which clients may ask for log messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogOffer {
+    /// None.
+    #[default]
+    None,
+    /// Clients with a session. They also receive messages about their calls. The stateless revision deprecates log
+    /// messages, so its clients receive none.
+    Sessions,
+    /// All clients. The tools themselves log.
+    Everyone,
+}
+
+/// The sessions that receive a log message outside of any call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogAudience {
+    /// One session, as named in [`super::cx::Caller`].
+    Session(Arc<str>),
+    /// The sessions of agents that can see this container, by its reference.
+    Container(Arc<str>),
+    /// The sessions of agents that can see the host.
+    Host,
+}
+
+impl LogAudience {
+    /// Whether a session of an agent with this access receives the message.
+    pub fn includes(&self, session: &str, reach: &Reach) -> bool {
+        match self {
+            Self::Session(one) => **one == *session,
+            Self::Container(name) => reach.container(name),
+            Self::Host => reach.host(),
+        }
+    }
+}
+
+/// A log message outside of any call, for clients with a session. The stateless revision has none: there a request
+/// gets only the messages of its own call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionLog {
-    /// The session, as named in [`super::cx::Caller`].
-    pub session: Arc<str>,
+    /// Who receives it.
+    pub audience: LogAudience,
     /// Its severity; a client that has not asked for it does not get the message.
     pub level: LogSeverity,
     /// The component that logs.
@@ -80,7 +115,7 @@ pub struct Catalog {
     completer: Option<Box<Completer>>,
     settle: Option<Box<Settle>>,
     containers: Option<Box<ContainersWithin>>,
-    logging: bool,
+    logging: LogOffer,
     tasks: bool,
     changing: Changing,
     allows: Option<Box<Allows>>,
@@ -114,7 +149,7 @@ impl Catalog {
             completer: None,
             settle: None,
             containers: None,
-            logging: false,
+            logging: LogOffer::None,
             tasks: false,
             changing: Changing::default(),
             allows: None,
@@ -189,9 +224,14 @@ impl Catalog {
         self.containers = Some(containers);
     }
 
-    /// Offers log messages to clients.
-    pub fn offer_logging(&mut self) {
-        self.logging = true;
+    /// Offers log messages to these clients.
+    pub fn offer_logging(&mut self, offer: LogOffer) {
+        self.logging = offer;
+    }
+
+    /// Which clients may ask for log messages.
+    pub fn log_offer(&self) -> LogOffer {
+        self.logging
     }
 
     /// Announces that an agent's tools may change with its policy while it listens, and that it is notified.
@@ -299,6 +339,11 @@ impl Catalog {
         self.lists.as_ref().map(broadcast::Sender::subscribe)
     }
 
+    /// Returns the sender of log messages outside of calls; `None` if there are never any.
+    pub fn session_log_sender(&self) -> Option<broadcast::Sender<SessionLog>> {
+        self.session_logs.clone()
+    }
+
     /// Subscribes to log messages outside of calls; `None` if there are never any.
     pub fn session_logs(&self) -> Option<broadcast::Receiver<SessionLog>> {
         self.session_logs.as_ref().map(broadcast::Sender::subscribe)
@@ -311,7 +356,7 @@ impl Catalog {
             resources: self.resources.is_some(),
             prompts: !self.prompts.is_empty(),
             completions: self.completer.is_some(),
-            logging: self.logging,
+            logging: self.logging != LogOffer::None,
             lists_change: self.changing == Changing::Every,
             tools_change: self.changing >= Changing::Tools,
             tasks: self.tasks,

@@ -357,6 +357,11 @@ impl Cx {
         }
     }
 
+    /// Whether the client asked for log messages, of any severity.
+    pub fn wants_logs(&self) -> bool {
+        self.inner.notes.is_some() && self.inner.log_level.is_some()
+    }
+
     /// Sends a log message, if the client asked for this severity.
     pub async fn log(&self, level: LogSeverity, logger: &str, data: &Value) {
         let (Some(notes), Some(least)) = (&self.inner.notes, self.inner.log_level) else {

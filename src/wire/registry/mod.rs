@@ -22,7 +22,7 @@ mod toolset;
 
 pub use alias::Alias;
 pub use answer::Answer;
-pub use catalog::{Catalog, CatalogError, ListChange, SessionLog};
+pub use catalog::{Catalog, CatalogError, ListChange, LogAudience, LogOffer, SessionLog};
 pub use completion::{Completion, CompletionReference};
 pub use cx::{CallQuestion, Caller, Cx, ProposableTool};
 pub use error::{Interruption, ProposedCall, Result, ToolError};

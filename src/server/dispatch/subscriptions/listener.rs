@@ -145,7 +145,7 @@ impl Listener {
                     return Some(ListenerEvent::List(ListChange::Tools));
                 }
                 note = receive_task(self.tasks.as_mut()) => return Some(ListenerEvent::Task(note)),
-                log = receive_log(self.logs.as_mut()) => return Some(ListenerEvent::Logged(log)),
+                log = receive_log(self.logs.as_mut(), &self.viewer) => return Some(ListenerEvent::Logged(log)),
                 () = wait_for_stop(&mut self.stop) => {}
             }
         }
@@ -244,13 +244,16 @@ async fn receive_list_change(lists: Option<&mut broadcast::Receiver<ListChange>>
     }
 }
 
-async fn receive_log(logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>) -> SessionLog {
+async fn receive_log(
+    logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>,
+    viewer: &Viewer,
+) -> SessionLog {
     let Some((session, logs)) = logs else {
         return std::future::pending().await;
     };
     loop {
         let log = receive_next(logs).await;
-        if log.session == *session {
+        if log.audience.includes(session, &viewer.reach) {
             return log;
         }
     }
