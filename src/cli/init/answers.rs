@@ -8,6 +8,7 @@ use std::str::FromStr;
 use toml::Value;
 
 use super::fragment::WantedSetting;
+use super::profile::{self, HelperProfile};
 use super::runtimes::{HostRuntimes, MEANING, parse_runtimes, runtime_words};
 use gatewren_base::config::{Preset, RuntimeKind, Settings, TlsMode};
 use gatewren_server::app::server_names;
@@ -66,6 +67,8 @@ pub struct InitAnswers {
     pub agent: Option<(String, Preset)>,
     /// The runtimes whose containers are served.
     pub runtimes: Option<Vec<RuntimeKind>>,
+    /// The profile of `helper.toml`.
+    pub profile: Option<HelperProfile>,
 }
 
 /// The values that the questions offer.
@@ -136,6 +139,9 @@ impl InitAnswers {
         if let (None, Some(runtimes)) = (&self.runtimes, offered.runtimes) {
             self.runtimes = ask_runtimes(runtimes)?;
         }
+        if let (None, Some(_)) = (self.profile, offered.runtimes) {
+            self.profile = ask_profile()?;
+        }
         if self.agent.is_none() {
             let name = read_answer("Name of the first AI client (empty for none)", "")?;
             if !name.is_empty() {
@@ -186,6 +192,15 @@ fn ask_runtimes(runtimes: &HostRuntimes) -> Result<Option<Vec<RuntimeKind>>, Str
     let now = runtime_words(runtimes.served());
     let answer = read_answer("Runtimes whose containers are served", &now)?;
     (answer != now).then(|| parse_runtimes(&answer)).transpose()
+}
+
+/// Asks for the profile of `helper.toml`; returns `None` if nothing is to change.
+fn ask_profile() -> Result<Option<HelperProfile>, String> {
+    let unfinished = |_| "nothing was changed: standard error is closed".to_owned();
+    writeln!(io::stderr(), "{}", profile::MEANING).map_err(unfinished)?;
+    let answer = read_answer("Profile of the helper: minimal or home", "minimal")?;
+    let profile: HelperProfile = answer.parse()?;
+    Ok((profile != HelperProfile::Minimal).then_some(profile))
 }
 
 /// Reads one line of standard input; returns the offer if the line is empty.

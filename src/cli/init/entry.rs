@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::super::console::listener::{LocalServer, in_url};
@@ -15,12 +14,14 @@ use super::super::owner_action::owner_context;
 use super::answers::{CertificateFiles, InitAnswers, Listen, OfferedValues};
 use super::authority;
 use super::fragment::InitFragment;
+use super::profile::{HelperProfile, apply_profile};
+use super::report::InitReport;
 use super::runtimes::HostRuntimes;
 use super::service;
 use gatewren_base::config::{Policy, Preset, RuntimeKind, Settings, TlsMode};
-use gatewren_base::sys::{Secret, is_asked, rfc3339};
+use gatewren_base::sys::{Secret, is_asked};
 use gatewren_gate::auth::AgentSpec;
-use gatewren_gate::owner_actions::{Expiry, admit, fit_name, sanitize, valid_until};
+use gatewren_gate::owner_actions::{Expiry, admit, fit_name};
 use gatewren_store::vault::{Agent, Vault};
 
 /// How long the server may take to answer after a start or a reload.
@@ -60,6 +61,11 @@ pub struct InitArgs {
     #[arg(long = "runtime", value_name = "RUNTIME", conflicts_with = "dir")]
     runtimes: Vec<RuntimeKind>,
 
+    /// Set the keys of helper.toml that it does not set: home lets the helper install updates, make backups and
+    /// snapshots, manage containers and maintain disks; minimal sets none
+    #[arg(long, value_name = "PROFILE", conflicts_with = "dir")]
+    profile: Option<HelperProfile>,
+
     /// Create an agent with this name, unless it exists
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
@@ -78,20 +84,6 @@ pub struct InitArgs {
     json: bool,
 }
 
-/// The result.
-#[derive(Default)]
-struct Done {
-    changed: Vec<String>,
-    url: String,
-    page: String,
-    authority: Option<PathBuf>,
-    /// The agent, and its token if it is new.
-    agent: Option<(Agent, Option<Secret>)>,
-    agents: usize,
-    has_password: bool,
-    runtimes: Option<HostRuntimes>,
-}
-
 /// Runs the command; exits with 1 if it failed.
 pub fn run(args: &InitArgs) -> ExitCode {
     let done = runtime::build()
@@ -100,7 +92,7 @@ pub fn run(args: &InitArgs) -> ExitCode {
     conclude(done.map(|done| if args.json { done.json() } else { done.words() }))
 }
 
-async fn set_up(args: &InitArgs) -> Result<Done, String> {
+async fn set_up(args: &InitArgs) -> Result<InitReport, String> {
     let settings = args.place.settings()?;
     let managed =
         !args.place.is_a_directory() && args.place.is_standard() && service::is_installed().await;
@@ -112,7 +104,7 @@ async fn set_up(args: &InitArgs) -> Result<Done, String> {
         runtimes: runtimes.as_ref(),
     };
     let answers = answers(args, &offered)?;
-    let mut done = Done::default();
+    let mut done = InitReport::default();
     let wanted = planned_settings(args, &settings, &answers);
     let makes_way = authority::must_be_replaced(&wanted)?;
     let fragment = InitFragment::next_to(&args.place.file_of_settings());
@@ -145,6 +137,9 @@ async fn set_up(args: &InitArgs) -> Result<Done, String> {
     if let (Some(wanted), Some(runtimes)) = (&answers.runtimes, &runtimes) {
         serve_runtimes(runtimes, wanted, managed, &mut done).await?;
     }
+    if let Some(profile) = answers.profile {
+        set_profile(args, profile, managed, &mut done).await?;
+    }
     done.runtimes = self::runtimes(args)?;
     let settings = args.place.settings()?;
     let door = LocalServer::of(&settings, None, managed).await;
@@ -163,7 +158,7 @@ async fn serve_runtimes(
     runtimes: &HostRuntimes,
     wanted: &[RuntimeKind],
     managed: bool,
-    done: &mut Done,
+    done: &mut InitReport,
 ) -> Result<(), String> {
     if runtimes.serve(wanted)? {
         let file = runtimes.path().display();
@@ -173,6 +168,30 @@ async fn serve_runtimes(
         }
     }
     Ok(())
+}
+
+/// Sets the keys of a profile, and makes a helper that systemd runs read them.
+async fn set_profile(
+    args: &InitArgs,
+    profile: HelperProfile,
+    managed: bool,
+    done: &mut InitReport,
+) -> Result<(), String> {
+    let path = helper_file(args);
+    let keys = apply_profile(path.clone(), profile)?;
+    let changed = keys
+        .iter()
+        .map(|key| format!("{key} in {}", path.display()));
+    done.changed.extend(changed);
+    if managed && !keys.is_empty() {
+        service::reload_helper().await?;
+    }
+    Ok(())
+}
+
+/// The file with the helper's policy.
+fn helper_file(args: &InitArgs) -> PathBuf {
+    args.place.file_of_settings().with_file_name("helper.toml")
 }
 
 /// The settings as they will be, as far as a certificate depends on them.
@@ -200,8 +219,7 @@ fn runtimes(args: &InitArgs) -> Result<Option<HostRuntimes>, String> {
     if args.place.is_a_directory() {
         return Ok(None);
     }
-    let file = args.place.file_of_settings().with_file_name("helper.toml");
-    match HostRuntimes::read(file) {
+    match HostRuntimes::read(helper_file(args)) {
         Ok(runtimes) => Ok(Some(runtimes)),
         Err(_) if args.runtimes.is_empty() => Ok(None),
         Err(cause) => Err(format!("nothing was changed: {cause}")),
@@ -221,6 +239,7 @@ fn answers(args: &InitArgs, offered: &OfferedValues<'_>) -> Result<InitAnswers, 
         own: args.own_cert,
         agent: args.agent.clone().map(|name| (name, args.policy)),
         runtimes: (!args.runtimes.is_empty()).then(|| args.runtimes.clone()),
+        profile: args.profile,
     };
     if let Some((name, _)) = &given.agent {
         fit_name(name)?;
@@ -269,7 +288,11 @@ async fn wait_for(door: &LocalServer, managed: bool) -> Result<(), String> {
 
 /// Creates the agent that was requested, and reads the other results. Root acts as the server's user from here
 /// on.
-async fn agent(args: &InitArgs, answers: &InitAnswers, done: &mut Done) -> Result<(), String> {
+async fn agent(
+    args: &InitArgs,
+    answers: &InitAnswers,
+    done: &mut InitReport,
+) -> Result<(), String> {
     let vault = args.place.vault()?;
     let agents = vault.agents().list().map_err(|e| e.to_string())?;
     let mut kept = agents
@@ -303,78 +326,4 @@ async fn add_agent(vault: &Vault, name: &str, preset: Preset) -> Result<(Agent, 
         expires_ms: Expiry::of_new().0,
     };
     admit(&owner_context(vault), admission).await
-}
-
-impl Done {
-    fn words(&self) -> String {
-        let mut lines = vec![format!("gatewren serves MCP at {}", self.url)];
-        lines.extend(
-            self.changed
-                .iter()
-                .map(|changed| format!("  changed: {changed}")),
-        );
-        if self.changed.is_empty() {
-            lines.push("  nothing was changed".to_owned());
-        }
-        if let Some(authority) = &self.authority {
-            lines.push(format!("  clients trust {}", authority.display()));
-        }
-        match &self.agent {
-            Some((agent, Some(token))) => lines.push(format!(
-                "  {} has the policy {}. Its token, {} and not shown again:\n{}",
-                sanitize(&agent.name),
-                agent.preset,
-                valid_until(agent.expires_ms),
-                token.expose()
-            )),
-            Some((agent, None)) => lines.push(format!(
-                "  {} already exists; gatewren agent rotate gives it a new token",
-                sanitize(&agent.name)
-            )),
-            None => {}
-        }
-        lines.extend(
-            self.runtimes
-                .as_ref()
-                .map(HostRuntimes::unserved_words)
-                .unwrap_or_default(),
-        );
-        lines.push("Next:".to_owned());
-        if self.agents == 0 {
-            lines.push(
-                "  gatewren agent add NAME --policy observe   a token for an AI client".to_owned(),
-            );
-        }
-        lines.push(
-            "  gatewren client-config                     what to paste into each client"
-                .to_owned(),
-        );
-        if !self.has_password {
-            lines.push(format!(
-                "  gatewren owner setup                       the owner's page, {}",
-                self.page
-            ));
-        }
-        lines.push("  gatewren doctor                            check everything".to_owned());
-        lines.join("\n")
-    }
-
-    fn json(&self) -> String {
-        let agent = self.agent.as_ref().map(|(agent, token)| {
-            json!({
-                "id": agent.id, "name": agent.name, "policy": agent.preset.as_str(),
-                "expires": agent.expires_ms.map(rfc3339), "token": token.as_ref().map(Secret::expose),
-            })
-        });
-        let runtimes = self.runtimes.as_ref().map(|runtimes| {
-            let words =
-                |kinds: &[RuntimeKind]| kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>();
-            json!({ "found": words(&runtimes.found()), "served": words(runtimes.served()) })
-        });
-        let fields: Value = json!({
-            "url": self.url, "page": self.page, "changed": self.changed, "authority": self.authority,
-            "agent": agent, "agents": self.agents, "owner_password": self.has_password, "runtimes": runtimes,
-        });
-        fields.to_string()
-    }
 }

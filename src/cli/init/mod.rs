@@ -4,6 +4,9 @@ mod answers;
 mod authority;
 mod entry;
 mod fragment;
+mod helper_file;
+mod profile;
+mod report;
 mod runtimes;
 mod service;
 

@@ -1,21 +1,16 @@
 //! The container runtimes of this host, and the key of `helper.toml` that names those that are served.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use toml::de::DeTable;
-
 use super::super::console::program::is_there;
+use super::helper_file::{HelperEntry, HelperFile};
 use gatewren_base::config::{HelperPolicy, RuntimeKind};
-use gatewren_base::sys::{files, lxc_containers_that_run, sanitize};
+use gatewren_base::sys::{lxc_containers_that_run, sanitize};
 use gatewren_helper::users_with_podman;
 
 /// The key in `helper.toml`.
 const KEY: &str = "runtimes";
-
-/// The most bytes of a `helper.toml`; a larger one is rejected, as the helper rejects it.
-const MAX_BYTES: usize = 1 << 20;
 
 /// The program of Docker's daemon.
 const DOCKERD: &str = "dockerd";
@@ -121,30 +116,17 @@ impl HostRuntimes {
         if sorted(self.served()) == sorted(runtimes) {
             return Ok(false);
         }
-        let failed = |cause: &dyn std::fmt::Display| format!("{}: {cause}", self.path.display());
-        let before = if self.path.exists() {
-            let bytes = files::read_bounded(&self.path, MAX_BYTES).map_err(|e| e.to_string())?;
-            Some(String::from_utf8(bytes).map_err(|e| failed(&e))?)
-        } else {
-            None
+        let words: Vec<String> = runtimes
+            .iter()
+            .map(|kind| format!("{:?}", kind.word()))
+            .collect();
+        let entry = HelperEntry {
+            key: KEY,
+            value: format!("[{}]", words.join(", ")),
         };
-        let after = set_runtimes(before.as_deref().unwrap_or(""), runtimes)?;
-        self.replace(&after)?;
-        let wrong = match HelperPolicy::load(&self.path) {
-            Ok(policy) if policy.runtimes == runtimes => return Ok(true),
-            Ok(_) => failed(&"the key runtimes cannot be set"),
-            Err(wrong) => wrong.to_string(),
-        };
-        match before {
-            Some(before) => self.replace(&before)?,
-            None => fs::remove_file(&self.path).map_err(|e| failed(&e))?,
-        }
-        Err(wrong)
-    }
-
-    /// Replaces the file atomically: the helper reads the old or the new one.
-    fn replace(&self, text: &str) -> Result<(), String> {
-        files::write_public(&self.path, text.as_bytes()).map_err(|e| e.to_string())
+        HelperFile::new(self.path.clone())
+            .set(&[entry], |policy| policy.runtimes == runtimes)
+            .map(|()| true)
     }
 }
 
@@ -190,29 +172,10 @@ fn sorted(runtimes: &[RuntimeKind]) -> Vec<RuntimeKind> {
     all.filter(|kind| runtimes.contains(kind)).collect()
 }
 
-/// Returns the text with the key set. Everything else in it stays: the owner's file has comments.
-fn set_runtimes(text: &str, runtimes: &[RuntimeKind]) -> Result<String, String> {
-    let words: Vec<String> = runtimes
-        .iter()
-        .map(|kind| format!("{:?}", kind.word()))
-        .collect();
-    let line = format!("{KEY} = [{}]", words.join(", "));
-    let table = DeTable::parse(text).map_err(|e| e.to_string())?;
-    let mut entries = table.get_ref().iter();
-    if let Some((key, value)) = entries.find(|(key, _)| key.get_ref() == KEY) {
-        let mut text = text.to_owned();
-        text.replace_range(key.span().start..value.span().end, &line);
-        return Ok(text);
-    }
-    let sample = format!("#{KEY} = ");
-    let mut lines: Vec<&str> = text.lines().collect();
-    let below_sample = lines.iter().position(|line| line.starts_with(&sample));
-    lines.insert(below_sample.map_or(lines.len(), |at| at + 1), &line);
-    Ok(lines.join("\n") + "\n")
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use gatewren_base::sys::Scratch;
     use std::os::unix::fs::PermissionsExt as _;
@@ -226,25 +189,6 @@ mod tests {
         let path = folder.join("helper.toml");
         fs::write(&path, text).unwrap();
         path
-    }
-
-    #[test]
-    fn the_key_is_set_where_it_is_and_all_else_stays() {
-        let cases = [
-            ("", "runtimes = [\"docker\"]\n"),
-            (
-                "# a\n#runtimes = [\"lxc\"]\n\npower = \"on\"\n",
-                "# a\n#runtimes = [\"lxc\"]\nruntimes = [\"docker\"]\n\npower = \"on\"\n",
-            ),
-            (
-                "power = \"on\"\n  runtimes=[ # mine\n 'lxc',\n] # end\n",
-                "power = \"on\"\n  runtimes = [\"docker\"] # end\n",
-            ),
-        ];
-        for (before, after) in cases {
-            assert_eq!(set_runtimes(before, &[Docker]).as_deref(), Ok(after));
-        }
-        assert!(set_runtimes("= 1", &[Docker]).is_err());
     }
 
     #[test]
