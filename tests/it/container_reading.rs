@@ -416,7 +416,7 @@ fn the_hosts_apt_reads_a_containers_packages_and_obeys_none_of_its_settings() {
     );
     assert!(check["lists_refreshed"].is_string(), "{check}");
     let history = client.call("update_history", given).send().data();
-    assert_eq!(history["runs"][0]["begun"], "2026-07-28 09:30:00");
+    assert_eq!(history["runs"][0]["began_at"], "2026-07-28T09:30:00.000Z");
     let refresh = json!({ "container": CONTAINER, "refresh": true });
     let refused = client.call("update_check", refresh).send().result();
     let text = refused["content"][0]["text"].as_str().unwrap();

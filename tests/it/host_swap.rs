@@ -126,7 +126,7 @@ impl Drop for Off<'_> {
     fn drop(&mut self) {
         self.0
             .client
-            .call("server_zram", json!({ "enable": false }))
+            .call("server_zram", json!({ "enabled": false }))
             .send();
     }
 }
@@ -140,7 +140,7 @@ fn compressed_swap_is_made_once_and_taken_away_and_that_of_others_is_left_alone(
     let _off = Off(&home);
     assert_eq!(home.zram(json!({})), json!({ "on": false, "devices": [] }));
 
-    let said = home.zram(json!({ "enable": true }));
+    let said = home.zram(json!({ "enabled": true }));
     let device = &said["devices"][0];
     assert_eq!(said["on"], json!(true), "{said}");
     assert_eq!(
@@ -169,11 +169,11 @@ fn compressed_swap_is_made_once_and_taken_away_and_that_of_others_is_left_alone(
         "{metrics}"
     );
 
-    let again = home.zram(json!({ "enable": true }));
+    let again = home.zram(json!({ "enabled": true }));
     assert_eq!(again["devices"].as_array().unwrap().len(), 1, "{again}");
     assert_eq!(swaps(), [node]);
     for _ in 0..2 {
-        let off = home.zram(json!({ "enable": false }));
+        let off = home.zram(json!({ "enabled": false }));
         assert_eq!(off, json!({ "on": false, "devices": [] }));
         assert_eq!((swaps(), blocks()), (Vec::new(), before.clone()));
     }
@@ -182,7 +182,7 @@ fn compressed_swap_is_made_once_and_taken_away_and_that_of_others_is_left_alone(
     for enable in [true, false] {
         let refused = home
             .client
-            .call("server_zram", json!({ "enable": enable }))
+            .call("server_zram", json!({ "enabled": enable }))
             .send();
         let refused = refused.failure();
         assert!(refused.contains("gatewren did not create"), "{refused}");
@@ -200,7 +200,7 @@ fn what_was_left_half_made_is_found_by_its_name() {
     };
     let before = blocks();
     let _off = Off(&home);
-    let said = home.zram(json!({ "enable": true }));
+    let said = home.zram(json!({ "enabled": true }));
     let node = format!("/dev/{}", said["devices"][0]["name"].as_str().unwrap());
     assert!(
         Command::new("swapoff")
@@ -210,7 +210,7 @@ fn what_was_left_half_made_is_found_by_its_name() {
             .success()
     );
     assert_eq!(blocks().len(), before.len() + 1);
-    home.zram(json!({ "enable": true }));
+    home.zram(json!({ "enabled": true }));
     assert_eq!((swaps().len(), blocks().len()), (1, before.len() + 1));
     let by_hand = swaps().remove(0);
     assert!(
@@ -220,6 +220,6 @@ fn what_was_left_half_made_is_found_by_its_name() {
             .unwrap()
             .success()
     );
-    home.zram(json!({ "enable": false }));
+    home.zram(json!({ "enabled": false }));
     assert_eq!(blocks(), before);
 }

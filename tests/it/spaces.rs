@@ -301,7 +301,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "state" => json!("active"),
         "status" => json!("pending"),
         "priority" => json!("err"),
-        "order" => json!("memory"),
+        "sort_by" => json!("memory"),
         "since" | "until" => json!("2026-07-28"),
         "cursor" => json!("s=1"),
         "open" | "only_new" | "freeze" | "seen" => json!(true),
@@ -325,8 +325,8 @@ pub fn value(parameter: &str, container: &str) -> Value {
         }
         "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
         // These would stop or change what runs.
-        "on" | "soft" | "force" | "with_snapshots" | "before" | "refresh" | "security_only"
-        | "allow_removal" | "enable" => json!(false),
+        "soft" | "force" | "with_snapshots" | "before" | "refresh" | "security_only"
+        | "allow_removal" | "enabled" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }

@@ -51,6 +51,24 @@ impl InsideRoot {
         read_part(&self.find(path, OFlag::empty())?, offset, bytes)
     }
 
+    /// Reads at most `most` bytes up to the end of a regular file. Links in the path are followed as if the root were
+    /// `/`.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_end(&self, path: &str, most: u64) -> io::Result<FileEnd> {
+        end_of(&self.find(path, OFlag::empty())?, most)
+    }
+
+    /// Like [`Self::read_end`], but follows no link; the file may be on another mount below the root.
+    ///
+    /// # Errors
+    /// Also when a part of the path is a link.
+    pub fn read_end_without_links(&self, path: &str, most: u64) -> io::Result<FileEnd> {
+        let found = self.find_on(path, OFlag::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS)?;
+        end_of(&found, most)
+    }
+
     /// Reads a regular file whole, also one on another mount below the root, such as `/run`. Links in the path are
     /// followed as if the root were `/`. It can wait forever: whoever mounts below the root can make a file system that
     /// does not answer.
@@ -164,6 +182,27 @@ impl InsideRoot {
             .resolve(inside | mounts);
         Ok(File::from(openat2(&self.0, path, how)?))
     }
+}
+
+/// The end of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEnd {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Where they begin in the file.
+    pub offset: u64,
+    /// The size of the whole file in bytes.
+    pub size_bytes: u64,
+}
+
+fn end_of(found: &File, most: u64) -> io::Result<FileEnd> {
+    let offset = found.metadata()?.len().saturating_sub(most);
+    let (bytes, facts) = read_part(found, offset, most)?;
+    Ok(FileEnd {
+        bytes,
+        offset,
+        size_bytes: facts.len(),
+    })
 }
 
 /// Reads a part of a regular file, with its metadata.

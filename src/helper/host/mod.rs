@@ -8,6 +8,7 @@ pub mod firmware;
 pub mod hosts_file;
 pub mod mail;
 pub mod processes;
+pub mod records;
 pub mod repair;
 pub mod search;
 pub mod settings;

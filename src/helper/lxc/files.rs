@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use gatewren_base::sys::rfc3339;
 use gatewren_wire::operations::{
     ContainerAction, ContainerRef, FileExcerpt, InsideEntry, InsideKind, InsidePath, OperationEnd,
     OperationRefusal,
@@ -142,8 +143,17 @@ fn entry(name: &OsString, facts: &Metadata) -> InsideEntry {
         mode: format!("{:04o}", facts.mode() & 0o7777),
         uid: facts.uid(),
         gid: facts.gid(),
-        changed_s: facts.mtime(),
+        modified: write_time(facts.mtime()),
     }
+}
+
+/// Formats the time of a write; a time before 1970 is written as 1970.
+pub fn write_time(seconds: i64) -> String {
+    rfc3339(
+        u64::try_from(seconds)
+            .unwrap_or_default()
+            .saturating_mul(1000),
+    )
 }
 
 /// Converts an error to a refusal; `path` is the one that the caller named.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use gatewren_base::sys::{
@@ -14,6 +15,7 @@ use gatewren_wire::operations::{
 };
 
 use super::copies::rewrite_paths;
+use super::files::write_time;
 use super::paths::{existing, require_plain_lxc, require_stopped};
 use super::{config_files, definition};
 use crate::context::definitions::CONFIG;
@@ -53,7 +55,10 @@ pub async fn list(
                 let bytes = read_bounded(&path, COMMENT_BYTES).ok()?;
                 Some(String::from_utf8_lossy(&bytes).trim().to_owned())
             };
-            let (made, comment) = (read(MADE), read(COMMENT));
+            // LXC writes the time into the file in the host's time zone. It writes the file last, in the same moment.
+            let written = fs::symlink_metadata(folder.join(name.to_string()).join(MADE));
+            let made = written.ok().map(|facts| write_time(facts.mtime()));
+            let comment = read(COMMENT);
             line(&SnapshotFacts {
                 name,
                 made,

@@ -17,6 +17,7 @@ use crate::context::operation_context::OperationContext;
 use crate::engines::clients::refusal;
 use crate::engines::podman_user::PodmanUser;
 use crate::engines::{EngineApi, EngineChange, EngineContainerId, EngineError};
+use crate::host::records;
 use crate::lxc::files;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
@@ -128,6 +129,9 @@ impl ContainerRuntime for EngineRuntime {
             ContainerAction::Image {} => print_image(context, container).await,
             ContainerAction::ListFiles { .. } | ContainerAction::ReadFile { .. } => {
                 self.act_on_files(context, container, action).await
+            }
+            ContainerAction::Record { record } => {
+                Ok(records::container_record(context, container, *record).await?)
             }
             ContainerAction::WriteFile { on_host, .. } => {
                 let helper = context.helper;

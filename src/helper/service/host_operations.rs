@@ -4,7 +4,9 @@ use gatewren_wire::operations::{Operation, OperationEnd, OperationRefusal};
 
 use crate::context::operation_context::OperationContext;
 use crate::host::processes::ContainerCgroups;
-use crate::host::{facts, files, firmware, processes, repair, settings, ssh_keys, storage};
+use crate::host::{
+    facts, files, firmware, processes, records, repair, settings, ssh_keys, storage,
+};
 use crate::network::{name_servers, probes, tunnels, wifi};
 use crate::processes::printing::print;
 
@@ -31,6 +33,7 @@ pub async fn perform(
             })
             .await
         }
+        Operation::HostRecord { record } => records::host_record(context, *record).await,
         Operation::HostFileList(_)
         | Operation::HostFileSearch(_)
         | Operation::HostFileRead(_)

@@ -9,6 +9,7 @@ use crate::context::helper_context::HelperContext;
 use crate::context::lxc_tools::{freezer, tool_for};
 use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
+use crate::host::records;
 use crate::lxc::paths::existing;
 use crate::lxc::{copies, definition, files, logs, snapshots};
 use crate::processes::commands::require_root;
@@ -115,6 +116,9 @@ impl ContainerRuntime for LxcRuntime {
             }
             ContainerAction::Log { log, offset, bytes } => {
                 logs::log(context, container, *log, *offset, *bytes).await
+            }
+            ContainerAction::Record { record } => {
+                records::container_record(context, container, *record).await
             }
             ContainerAction::Image {} => Err(OperationRefusal::bad_command(
                 "a container of LXC has no image; this works for containers of Docker and Podman",

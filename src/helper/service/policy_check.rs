@@ -82,8 +82,8 @@ mod tests {
     use gatewren_wire::operations::{
         Command, ContainerRef, FirmwareAction, HostDiskUsage, HostFileList, HostFileRead,
         HostFileSearch, HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, LogQuery,
-        MailMessage, PowerPlan, Probe, ProcessOrder, Program, SshKeyAction, UnitChange, UnitName,
-        UpdateOrder, UpdateScope,
+        MailMessage, PowerPlan, Probe, ProcessOrder, Program, SshKeyAction, SystemRecord,
+        UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
 
     fn power() -> [Operation; 3] {
@@ -132,6 +132,7 @@ mod tests {
             (r#"{"what":"snapshots"}"#, reads),
             (r#"{"what":"log","log":"lxc","bytes":1}"#, reads),
             (r#"{"what":"image"}"#, reads),
+            (r#"{"what":"record","record":"logins"}"#, reads),
             (r#"{"what":"freeze"}"#, writes),
             (r#"{"what":"unfreeze"}"#, writes),
             (r#"{"what":"autostart","on":true}"#, writes),
@@ -167,7 +168,7 @@ mod tests {
     }
 
     /// Units, journals and processes, of the host and of a container.
-    fn of_systemd() -> [(Operation, Option<HelperClass>); 10] {
+    fn of_systemd() -> [(Operation, Option<HelperClass>); 11] {
         let container = || -> ContainerRef { "web".parse().unwrap() };
         let unit = || -> UnitName { "a.service".parse().unwrap() };
         let change = UnitChange::Start;
@@ -208,6 +209,12 @@ mod tests {
             (outside, Some(HelperClass::Units)),
             (Operation::HostLog { query }, Some(HelperClass::HostLogs)),
             (Operation::HostBoots {}, Some(HelperClass::HostLogs)),
+            (
+                Operation::HostRecord {
+                    record: SystemRecord::FailedLogins,
+                },
+                Some(HelperClass::HostLogs),
+            ),
             (Operation::HostUptimeHistory {}, Some(HelperClass::HostLogs)),
             (processes, Some(HelperClass::HostReads)),
         ]

@@ -19,7 +19,7 @@ use crate::engines::clients::refusal;
 use crate::engines::{
     EngineApi, EngineContainerId, InspectedContainer, MAX_ARCHIVE_BYTES, PathKind,
 };
-use crate::lxc::files::{ENTRIES, NAMES, READ_BYTES, file_refusal};
+use crate::lxc::files::{ENTRIES, NAMES, READ_BYTES, file_refusal, write_time};
 use crate::processes::answers::line;
 use crate::processes::printing::print;
 use crate::processes::step_error::StepError;
@@ -300,7 +300,7 @@ fn inside_entry(name: String, entry: &Entry<'_, impl Read>) -> io::Result<Inside
         mode: format!("{:04o}", header.mode()? & 0o7777),
         uid: id(header.uid())?,
         gid: id(header.gid())?,
-        changed_s: i64::try_from(header.mtime()?).unwrap_or(i64::MAX),
+        modified: write_time(i64::try_from(header.mtime()?).unwrap_or(i64::MAX)),
     })
 }
 

@@ -22,6 +22,7 @@ mod os_release;
 mod outcome;
 mod power;
 mod processes;
+mod records;
 mod request;
 mod settings;
 mod shell;

@@ -3,7 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use gatewren_base::sys::{LocalZone, rfc3339};
+
 use super::update_applied::{ChangedPackage, sentence, word};
+
+/// The oldest file of apt's history that is read; the files rotate monthly.
+pub const OLDEST_FILE: u8 = 24;
 
 /// The maximum number of packages of one run in a result; the rest is only counted.
 const MAX_LISTED: usize = 40;
@@ -23,11 +28,11 @@ pub struct UpdateHistory {
 /// One run of apt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdateRun {
-    /// The start time, in the local time zone of the host or container.
-    pub begun: String,
-    /// The end time, in the same format; absent if the run was interrupted.
+    /// When it began, RFC 3339.
+    pub began_at: String,
+    /// When it ended; absent if the run was interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended: Option<String>,
+    pub ended_at: Option<String>,
     /// The command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -78,22 +83,23 @@ impl UpdateHistory {
     }
 }
 
-/// Parses the runs of one file, newest first. A run whose beginning is cut off is left out.
-pub fn update_runs(text: &str) -> Vec<UpdateRun> {
-    let mut runs: Vec<UpdateRun> = text.split("\n\n").filter_map(run).collect();
+/// Parses the runs of one file, newest first. A run whose beginning is cut off is left out. apt writes local times.
+pub fn update_runs(text: &str, zone: &LocalZone) -> Vec<UpdateRun> {
+    let runs = text.split("\n\n").filter_map(|text| run(text, zone));
+    let mut runs: Vec<UpdateRun> = runs.collect();
     runs.reverse();
     runs
 }
 
-fn run(text: &str) -> Option<UpdateRun> {
+fn run(text: &str, zone: &LocalZone) -> Option<UpdateRun> {
     let mut run = UpdateRun::default();
     for line in text.lines() {
         let Some((key, value)) = line.split_once(": ") else {
             continue;
         };
         match key {
-            "Start-Date" => run.begun = moment(value),
-            "End-Date" => run.ended = Some(moment(value)),
+            "Start-Date" => run.began_at = moment(value, zone).unwrap_or_default(),
+            "End-Date" => run.ended_at = moment(value, zone),
             "Commandline" => {
                 run.agent = agent(value);
                 run.command = Some(sentence(value));
@@ -110,13 +116,12 @@ fn run(text: &str) -> Option<UpdateRun> {
     }
     run.total = run.changes.len();
     run.changes.truncate(MAX_LISTED);
-    (!run.begun.is_empty()).then_some(run)
+    (!run.began_at.is_empty()).then_some(run)
 }
 
-/// Parses `2026-07-28  09:30:00`; the result has one space.
-fn moment(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    word(&words.join(" "))
+/// Converts `2026-07-28  09:30:00`, in the zone of the host or container.
+fn moment(text: &str, zone: &LocalZone) -> Option<String> {
+    zone.ms(text).map(rfc3339)
 }
 
 /// Returns the agent in the options that the helper passes to apt.
@@ -172,9 +177,9 @@ Remove: old:amd64 (3)
 
     #[test]
     fn the_record_is_read_the_newest_first() {
-        let runs = update_runs(LOG);
-        assert_eq!(runs[0].begun, "2026-07-28 09:30:00");
-        assert_eq!(runs[0].ended, None);
+        let runs = update_runs(LOG, &LocalZone::utc());
+        assert_eq!(runs[0].began_at, "2026-07-28T09:30:00.000Z");
+        assert_eq!(runs[0].ended_at, None);
         assert_eq!(runs[0].requested_by.as_deref(), Some("joe (1000)"));
         assert_eq!(runs[0].agent.as_deref(), Some("agent:ada"));
         let changes: Vec<_> = runs[0]
@@ -200,23 +205,29 @@ Remove: old:amd64 (3)
         assert_eq!((runs[1].total, runs[1].changes[0].action), (2, "upgrade"));
         assert!(runs[1].error.is_some() && runs[1].agent.is_none());
         assert_eq!(
-            update_runs("cut (1, 2)\nEnd-Date: 2026-07-27  06:10:40\n"),
+            update_runs(
+                "cut (1, 2)\nEnd-Date: 2026-07-27  06:10:40\n",
+                &LocalZone::utc()
+            ),
             []
         );
     }
 
     #[test]
     fn a_page_says_where_the_next_begins() {
-        let page = UpdateHistory::page(update_runs(LOG), 0, 1);
+        let page = UpdateHistory::page(update_runs(LOG, &LocalZone::utc()), 0, 1);
         assert_eq!(
             (page.runs.len(), page.truncated, page.next_offset),
             (1, true, Some(1))
         );
-        let last = UpdateHistory::page(update_runs(LOG), 1, 1);
+        let last = UpdateHistory::page(update_runs(LOG, &LocalZone::utc()), 1, 1);
         assert_eq!(
             (last.runs.len(), last.truncated, last.next_offset),
             (1, false, None)
         );
-        assert_eq!(UpdateHistory::page(update_runs(LOG), 9, 1).runs, []);
+        assert_eq!(
+            UpdateHistory::page(update_runs(LOG, &LocalZone::utc()), 9, 1).runs,
+            []
+        );
     }
 }

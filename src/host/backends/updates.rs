@@ -19,10 +19,11 @@ use super::access_filter::AccessFilter;
 use super::error::{BackendError, ErrorKind};
 use super::host::reboot_packages;
 use super::long_work::{CallJob, LongOperation, run_long};
+use super::records::zone_of;
 use super::request::{answer, limits, operation_error};
 use super::source::HostTree;
 use super::update_applied::{UpdateApplied, parse_reboot_packages, sentence, word};
-use super::update_history::{UpdateHistory, update_runs};
+use super::update_history::{OLDEST_FILE, UpdateHistory, update_runs};
 
 /// The timeout for reading apt's lists, which takes a small host many seconds.
 const QUESTION: Duration = Duration::from_mins(2);
@@ -44,9 +45,6 @@ const CAPTURE: Capture = Capture {
 
 /// The maximum number of errors about lists in a result.
 const MAX_PROBLEMS: usize = 10;
-
-/// The oldest file of apt's history that is read; the files rotate monthly.
-const OLDEST_FILE: u8 = 24;
 
 /// The exit code that reports a missing file.
 const NO_SUCH_FILE: OperationEnd = OperationEnd::Exited { code: 3 };
@@ -225,6 +223,8 @@ impl UpdatesView<'_> {
         limit: usize,
     ) -> Result<UpdateHistory, BackendError> {
         let mut runs = Vec::new();
+        let asked = container.map(|name| self.access.name(name));
+        let zone = zone_of(&self.updates.helper, asked.as_ref(), self.reference).await;
         // One more than requested shows whether there are more.
         let enough = offset.saturating_add(limit).saturating_add(1);
         for file in 0..=OLDEST_FILE {
@@ -237,7 +237,7 @@ impl UpdatesView<'_> {
                 }
                 continue;
             }
-            runs.extend(update_runs(&answer(&output)?));
+            runs.extend(update_runs(&answer(&output)?, &zone));
             if runs.len() >= enough {
                 break;
             }

@@ -32,6 +32,8 @@ mod tables;
 mod tables_classes;
 #[cfg(test)]
 mod tables_startos;
+#[cfg(test)]
+mod tables_words;
 mod token_warnings;
 mod watchdog;
 mod watched_paths;

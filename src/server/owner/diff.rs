@@ -79,12 +79,12 @@ fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Returns the current value for an argument's name, or for the name as the state spells it. A switch `on` is named
-/// after its tool, and `value` is the whole value.
+/// Returns the current value for an argument's name, or for the name as the state spells it. A switch is named after its
+/// tool, and `value` is the whole value.
 fn current_value<'a>(stands: &[&'a Value], tool: &str, argument: &str) -> Option<&'a Value> {
     let named = match argument {
         "value" => return stands.first().copied(),
-        "on" => tool.split_once('_').map_or(tool, |(_, what)| what),
+        "enabled" | "on" => tool.split_once('_').map_or(tool, |(_, what)| what),
         _ => argument,
     };
     let written = camel(named);
@@ -118,6 +118,7 @@ mod tests {
         assert_eq!(now("t", "memory_limit"), Some(&json!(5)));
         assert_eq!(now("t", "name"), Some(&json!("web")));
         assert_eq!(now("t", "other"), None);
+        assert_eq!(now("container_autostart", "enabled"), Some(&json!(true)));
         assert_eq!(now("container_autostart", "on"), Some(&json!(true)));
         assert_eq!(now("state_put", "value"), Some(&container));
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bounded_number::BoundedNumber;
+use gatewren_base::sys::rfc3339;
 use gatewren_store::state::{
     Actor, Author, KeptNotification, NotificationChange, NotificationReader, Notifications,
     StateError,
@@ -55,8 +56,8 @@ struct List {
 struct Notification {
     /// Its id; later notifications have larger ids.
     id: u64,
-    /// The time, in milliseconds since 1970.
-    at_ms: u64,
+    /// When it was made, RFC 3339.
+    at: String,
     /// The container that it is about; absent for the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     container: Option<String>,
@@ -97,7 +98,7 @@ fn as_notification(one: KeptNotification) -> Notification {
     };
     Notification {
         id: one.id,
-        at_ms: one.value.get("at_ms").and_then(Value::as_u64).unwrap_or(0),
+        at: rfc3339(one.value.get("at_ms").and_then(Value::as_u64).unwrap_or(0)),
         level: text("level"),
         title: text("title"),
         message: text("message"),

@@ -9,6 +9,7 @@ use tokio::task::spawn_blocking;
 
 use super::public_pointer::{PublicPointer, view_for};
 use super::state_history::changes;
+use super::state_summary::with_time;
 
 use gatewren_store::state::{Pointer, StateViews};
 use gatewren_wire::registry::{Cx, Result, Risk, Scope, ToolError, Toolset};
@@ -144,7 +145,7 @@ struct Authors {
     /// The oldest revision in the log, if the caller sees all of it. Older values have no author.
     #[serde(skip_serializing_if = "Option::is_none")]
     floor: Option<u64>,
-    /// The last write at or below the pointer: `revision`, `at_ms`, `actor`, `cause`.
+    /// The last write at or below the pointer: `revision`, `at`, `actor`, `cause`.
     #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<Value>,
     /// Each value's `pointer` and how it was last `written`; null if before the log begins.
@@ -168,10 +169,18 @@ async fn blame(views: Arc<StateViews>, Blamed { pointer }: Blamed, cx: Cx) -> Re
     Ok(Authors {
         revision: blame.revision,
         floor,
-        last: blame.last.map(|last| json!(last)),
-        leaves: blame.leaves.iter().map(|leaf| json!(leaf)).collect(),
+        last: blame.last.map(|last| with_time(json!(last))),
+        leaves: blame.leaves.iter().map(|one| leaf(json!(one))).collect(),
         left_out: blame.left_out,
     })
+}
+
+/// Returns a value of the document as the answer has it.
+fn leaf(mut shown: Value) -> Value {
+    if let Some(written) = shown.get_mut("written") {
+        *written = with_time(written.take());
+    }
+    shown
 }
 
 fn nothing_at(pointer: &PublicPointer) -> ToolError {

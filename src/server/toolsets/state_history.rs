@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 
 use super::bounded_number::BoundedNumber;
 use super::public_pointer::{PublicPointer, view_for};
-use super::state_summary::StateSummary;
+use super::state_summary::{StateSummary, with_time};
 use gatewren_base::sys::now_ms;
 use gatewren_host::backends::LogMoment;
 use gatewren_store::state::{Revision, RevisionsSince, StateError, StateView, StateViews};
@@ -58,7 +58,7 @@ pub struct StateHistory {
     revision: u64,
     /// The database of the revisions.
     database: String,
-    /// Oldest first: `id`, `at_ms`, `actor`, `cause` (an audit id) and the part of the `patch` below the pointer; for
+    /// Oldest first: `id`, `at`, `actor`, `cause` (an audit id) and the part of the `patch` below the pointer; for
     /// a long patch `patch_bytes` instead.
     revisions: Vec<Value>,
     /// Whether there are more; ask again from `revision`.
@@ -147,7 +147,7 @@ fn changes_in(view: &StateView, since: &ChangesSince, revision: u64) -> Result<S
 
 /// Returns a revision as the answer has it.
 fn shown(revision: &Revision) -> Value {
-    let mut shown = json!(revision);
+    let mut shown = with_time(json!(revision));
     let bytes = shown
         .get("patch")
         .map_or(0, |patch| patch.to_string().len());

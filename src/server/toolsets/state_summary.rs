@@ -152,6 +152,16 @@ impl ValuePlace {
     }
 }
 
+/// Replaces the time of a revision, `at_ms`, by `at`, the form that all answers have.
+pub fn with_time(mut revision: Value) -> Value {
+    if let Some(fields) = revision.as_object_mut()
+        && let Some(at_ms) = fields.remove("at_ms").and_then(|at_ms| at_ms.as_u64())
+    {
+        fields.insert("at".to_owned(), rfc3339(at_ms).into());
+    }
+    revision
+}
+
 /// Returns a value in a few words. Texts of other programs are neutralised.
 fn short(value: &Value) -> String {
     let text = match value {

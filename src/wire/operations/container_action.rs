@@ -10,6 +10,7 @@ use super::host_setting::HostName;
 use super::log_query::LogCursor;
 use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
 use super::snapshot_name::SnapshotName;
+use super::system_record::SystemRecord;
 
 /// An operation on a container: a change or a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +106,11 @@ pub enum ContainerAction {
         #[serde(default)]
         on_host: bool,
     },
+    /// Print the end of one of its records of logins or packages, in the same form as those of the host.
+    Record {
+        /// The record.
+        record: SystemRecord,
+    },
     /// Print what a container of Docker or Podman printed: a line of JSON ([`PrintedHeader`]), then a JSON object
     /// ([`PrintedLine`]) a line, in the order of the log.
     Printed {
@@ -183,8 +189,7 @@ pub struct FileExcerpt {
 pub struct SnapshotFacts {
     /// The snapshot's name.
     pub name: SnapshotName,
-    /// When it was made, as LXC writes it: `2026:11:22 15:51:20`, in the host's time zone; absent for one that was
-    /// never finished.
+    /// When it was made, RFC 3339; absent for one that was never finished.
     #[serde(default)]
     pub made: Option<String>,
     /// The purpose of the snapshot.
@@ -209,6 +214,7 @@ impl ContainerAction {
             Self::Clone { .. } => copies("container_clone"),
             Self::Destroy { .. } => copies("container_destroy"),
             Self::Log { .. } => reads("container_log", LxcReads),
+            Self::Record { .. } => reads("container_record", LxcReads),
             Self::Printed { .. } => reads("container_printed", LxcReads),
             Self::ListFiles { .. } => reads("container_list_files", ContainerFiles),
             Self::ReadFile { .. } => reads("container_read_file", ContainerFiles),

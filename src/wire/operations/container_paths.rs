@@ -52,8 +52,8 @@ pub struct InsideEntry {
     pub uid: u32,
     /// The group id on the host.
     pub gid: u32,
-    /// The time of the last change, in seconds since 1970.
-    pub changed_s: i64,
+    /// The time of the last write, RFC 3339.
+    pub modified: String,
 }
 
 /// The kind of a directory entry.

@@ -26,6 +26,7 @@ use super::probe::HostProbe;
 use super::processes::ProcessOrder;
 use super::repair::HostRepair;
 use super::ssh_keys::SshKeyAction;
+use super::system_record::SystemRecord;
 use super::unit_change::UnitChange;
 use super::unit_name::UnitName;
 use super::update::UpdateOrder;
@@ -55,6 +56,12 @@ operations! {
             /// The sockets' numbers (inodes).
             sockets: Vec<u64>,
         } = reads("host_programs", HostReads);
+        /// Print the end of a record of logins or packages of the host: a line of JSON
+        /// ([`RecordHeader`](super::system_record::RecordHeader)), then the bytes.
+        HostRecord {
+            /// The record.
+            record: SystemRecord,
+        } = reads("host_record", HostLogs);
         /// Run a command on the host.
         HostCommand {
             /// The command.

@@ -7,6 +7,7 @@ mod catalog;
 mod completion;
 mod cx;
 mod error;
+mod json_words;
 mod long_call;
 mod output;
 mod permit;

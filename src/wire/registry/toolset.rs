@@ -13,6 +13,7 @@ use super::{
     answer::Answer,
     cx::Cx,
     error::{Result, ToolError},
+    json_words::json_words,
     schema,
     scope::Scope,
     task::TaskSupport,
@@ -308,7 +309,7 @@ fn plain(arguments: Map<String, Value>) -> Value {
 
 fn invalid(error: serde_path_to_error::Error<serde_json::Error>) -> ToolError {
     let path = error.path().to_string();
-    let rule = shorten(error.into_inner().to_string());
+    let rule = shorten(json_words(&error.into_inner().to_string()));
     let place = if path == "." {
         String::new()
     } else {

@@ -15,7 +15,7 @@ use gatewren_base::sys::neutralise;
 use super::super::error::{BackendError, ErrorKind};
 use super::config::ContainerConfig;
 use super::containers::LxcView;
-use super::details::ContainerState;
+use super::details::{ContainerState, engine_answer};
 
 /// The timeout of short actions.
 const SHORT: Duration = Duration::from_mins(1);
@@ -28,7 +28,7 @@ const LONG: Duration = Duration::from_hours(2);
 pub struct ContainerSnapshot {
     /// The snapshot's name.
     pub name: SnapshotName,
-    /// When it was created, in the host's time zone: `2026-11-22 15:51:20`.
+    /// When it was made, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<String>,
     /// Its purpose.
@@ -54,7 +54,10 @@ pub struct ContainerDefinition {
     #[serde(flatten)]
     pub config: ContainerConfig,
     /// What Docker or Podman says about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "engine_answer"
+    )]
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub engine: Option<EngineFacts>,
 }
@@ -270,15 +273,10 @@ impl LxcView {
 
 impl ContainerSnapshot {
     fn of(facts: SnapshotFacts) -> Self {
-        let made = facts.made.map(|made| {
-            let (date, time) = made.split_once(' ').unwrap_or((&made, ""));
-            let date = date.replace(':', "-");
-            neutralise(format!("{date} {time}").trim()).into_owned()
-        });
         Self {
             name: facts.name,
-            complete: made.is_some(),
-            made,
+            complete: facts.made.is_some(),
+            made: facts.made,
             comment: facts
                 .comment
                 .map(|comment| neutralise(&comment).into_owned()),

@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+
+use gatewren_base::sys::rfc3339;
 
 use crate::helper_client::{ContainerRef, EngineFacts};
 
@@ -85,9 +88,36 @@ pub struct ContainerDetails {
     pub config: Option<ContainerConfig>,
     /// What Docker or Podman says about it.
     // Its members are not in the schema: they would be in the list of tools once for each tool that returns a container.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "engine_answer"
+    )]
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub engine: Option<EngineFacts>,
+}
+
+/// The times of an engine's facts: as the helper sends them, and as answers have them.
+const ENGINE_TIMES: [(&str, &str); 3] = [
+    ("created_ms", "created_at"),
+    ("started_ms", "started_at"),
+    ("finished_ms", "finished_at"),
+];
+
+/// Writes an engine's facts for an answer, with times in RFC 3339.
+#[expect(clippy::ref_option, reason = "serde passes the field like this")]
+pub fn engine_answer<S: Serializer>(
+    engine: &Option<EngineFacts>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut facts = serde_json::to_value(engine).map_err(S::Error::custom)?;
+    if let Some(members) = facts.as_object_mut() {
+        for (sent, shown) in ENGINE_TIMES {
+            if let Some(ms) = members.remove(sent).and_then(|ms| ms.as_u64()) {
+                members.insert(shown.to_owned(), rfc3339(ms).into());
+            }
+        }
+    }
+    facts.serialize(serializer)
 }
 
 impl ContainerState {

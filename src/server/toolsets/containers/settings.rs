@@ -83,16 +83,19 @@ struct Autostart {
     /// The container's name, as `container_list` shows it.
     container: ContainerRef,
     /// Whether it starts when the host boots.
-    on: bool,
+    #[serde(alias = "on")]
+    enabled: bool,
 }
 
 async fn autostart(
     lxc: Arc<Lxc>,
-    Autostart { container, on }: Autostart,
+    Autostart { container, enabled }: Autostart,
     cx: Cx,
 ) -> Result<ContainerDetails> {
     let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
-    lxc.set_autostart(&container, on).await.map_err(failed)?;
+    lxc.set_autostart(&container, enabled)
+        .await
+        .map_err(failed)?;
     lxc.info(&container).await.map_err(failed)
 }
 

@@ -27,15 +27,19 @@ pub fn tools(processes: Arc<Processes>) -> Toolset<Processes> {
 #[serde(deny_unknown_fields)]
 struct Top {
     /// The sort order.
-    #[serde(default)]
-    order: ProcessOrder,
+    #[serde(default, alias = "order")]
+    sort_by: ProcessOrder,
     /// Maximum, 1 to 50.
     #[serde(default)]
     limit: BoundedNumber<1, 50, 15>,
 }
 
-async fn top(processes: Arc<Processes>, Top { order, limit }: Top, cx: Cx) -> Result<TopProcesses> {
+async fn top(
+    processes: Arc<Processes>,
+    Top { sort_by, limit }: Top,
+    cx: Cx,
+) -> Result<TopProcesses> {
     let processes = processes.view_for(&cx.caller().reach, cx.reference());
     let most = usize::try_from(limit.get()).unwrap_or(1);
-    processes.top(order, most).await.map_err(failed)
+    processes.top(sort_by, most).await.map_err(failed)
 }

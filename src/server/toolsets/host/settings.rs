@@ -66,7 +66,7 @@ pub fn zram_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration
         .about(Scope::Host)
         .through(HelperClass::HostSettings)
         .titled("Compressed swap")
-        .startos("server.experimental.zram", &[])
+        .startos("server.experimental.zram", &[("enable", "enabled")])
 }
 
 /// Set the host's network name, display name, or both, and return the settings. Also updates `/etc/hosts`. Fails for an
@@ -182,21 +182,22 @@ async fn governor(
     governors.map_err(failed)
 }
 
-/// Turn compressed swap (zram) on or off until the next boot, and return its state; without `enable`, only show it. The
+/// Turn compressed swap (zram) on or off until the next boot, and return its state; without `enabled`, only show it. The
 /// device has half the memory's size. Fails if another program made it (left as it is), or if swapped-out data does not
 /// fit in memory. `server_metrics` shows memory and swap.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Zram {
     /// Turn it on or off.
-    enable: Option<bool>,
+    #[serde(alias = "enable")]
+    enabled: Option<bool>,
 }
 
 async fn zram(
     settings: Arc<HostConfiguration>,
-    Zram { enable }: Zram,
+    Zram { enabled }: Zram,
     cx: Cx,
 ) -> Result<CompressedSwap> {
-    let swap = settings.compress(enable, cx.reference()).await;
+    let swap = settings.compress(enabled, cx.reference()).await;
     swap.map_err(failed)
 }

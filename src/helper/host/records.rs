@@ -1,0 +1,69 @@
+//! The end of a record of logins or packages, of the host or of a container.
+
+use std::io;
+use std::path::Path;
+
+use gatewren_base::sys::{FileEnd, InsideRoot};
+use gatewren_wire::operations::{
+    ContainerRef, OperationEnd, OperationRefusal, RECORD_BYTES, RecordHeader, SystemRecord,
+};
+
+use crate::context::operation_context::OperationContext;
+use crate::lxc::paths::inside;
+use crate::processes::answers::line;
+use crate::processes::printing::print;
+
+/// Prints the end of a record of the host: a line of JSON ([`RecordHeader`]), then the bytes.
+///
+/// No link is followed: on some hosts a group other than root's may write in `/var/log`.
+pub async fn host_record(
+    context: &mut OperationContext<'_>,
+    record: SystemRecord,
+) -> Result<OperationEnd, OperationRefusal> {
+    print(context.relay, move || {
+        let root = InsideRoot::open(Path::new("/"));
+        let read =
+            root.and_then(|root| root.read_end_without_links(record.path(), RECORD_BYTES.into()));
+        answer(record, read)
+    })
+    .await
+}
+
+/// Prints the end of a record of a container in the same form. Links are resolved inside the container.
+pub async fn container_record(
+    context: &mut OperationContext<'_>,
+    container: &ContainerRef,
+    record: SystemRecord,
+) -> Result<OperationEnd, OperationRefusal> {
+    let root = inside(context.helper, container).await?;
+    print(context.relay, move || {
+        answer(record, root.read_end(record.path(), RECORD_BYTES.into()))
+    })
+    .await
+}
+
+fn answer(record: SystemRecord, read: io::Result<FileEnd>) -> Result<Vec<u8>, OperationRefusal> {
+    let (header, bytes) = match read {
+        Ok(end) => (
+            RecordHeader {
+                exists: true,
+                size_bytes: end.size_bytes,
+                offset: end.offset,
+            },
+            end.bytes,
+        ),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => (
+            RecordHeader {
+                exists: false,
+                size_bytes: 0,
+                offset: 0,
+            },
+            Vec::new(),
+        ),
+        Err(cause) => {
+            let words = format!("cannot read {}: {cause}", record.path());
+            return Err(OperationRefusal::failed(words));
+        }
+    };
+    Ok([line(&header), bytes].concat())
+}
