@@ -3,6 +3,7 @@
 mod activation;
 mod audit_session;
 mod burst_rate;
+mod calendar;
 mod cgroup;
 mod child;
 mod clock;
@@ -61,6 +62,7 @@ mod user_namespace;
 pub use activation::{InheritedSocket, accepts_over_ip, inherited_sockets, started_by_systemd};
 pub use audit_session::{AuditSession, audit_session};
 pub use burst_rate::{BurstRate, BurstUsage};
+pub use calendar::{Calendar, CalendarError};
 pub use cgroup::{
     Cgroup, LIMITING_CONTROLLERS, cgroup_paths, cgroup2_mount, freezer_state, groups_named,
     limiting_controllers, limiting_groups, own_cgroup, processes_in_group, set_frozen,
