@@ -9,7 +9,7 @@ use super::agents::{
 };
 use super::audit::{exact, schema};
 use super::error::VaultError;
-use super::work::changes;
+use super::work::{changes, schedules};
 use gatewren_base::sys;
 
 /// Identifies the file as a vault: "gwrv" as a big-endian number.
@@ -27,6 +27,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     VERSION_8,
     &[token_warnings::SCHEMA],
     &[logins::PASSWORD_SCHEMA],
+    &[schedules::SCHEMA],
 ];
 
 const VERSION_1: &str = "

@@ -29,6 +29,7 @@ use super::open;
 use super::shared::SharedVault;
 use super::work::changes::ChangeTable;
 use super::work::offered_tools::OfferTable;
+use super::work::schedules::ScheduleTable;
 use super::work::sessions::SessionTable;
 use super::work::subscriptions::SubscriptionTable;
 use super::work::tasks::TaskTable;
@@ -131,6 +132,11 @@ impl Vault {
     /// The agents' proposals and the owner's decisions.
     pub fn changes(&self) -> ChangeTable<'_> {
         ChangeTable(&self.shared)
+    }
+
+    /// The agents' schedules and their runs.
+    pub fn schedules(&self) -> ScheduleTable<'_> {
+        ScheduleTable(&self.shared)
     }
 
     /// The owner's grants, which are limited in time.

@@ -32,7 +32,7 @@ pub struct AuditEntry<'a> {
     pub mode: Option<&'a str>,
     /// The decision about this call.
     pub decision: &'a str,
-    /// The change of the inbox that this call applies.
+    /// The change of the inbox that this call applies, or the schedule that it is a run of.
     pub change: Option<&'a str>,
 }
 

@@ -1,10 +1,13 @@
-//! What agents do: changes, tasks, sessions and subscriptions.
+//! What agents do: changes, schedules, tasks, sessions and subscriptions.
 
 pub mod change;
 pub mod change_runs;
 pub mod changes;
 pub mod offered_tools;
 pub mod poll;
+pub mod schedule;
+pub mod schedule_runs;
+pub mod schedules;
 pub mod sessions;
 pub mod subscriptions;
 pub mod tasks;
