@@ -11,7 +11,7 @@ use super::everything;
 use super::process::{helper, jail, reaper, serve, unit_client};
 use super::{
     agent, audit, bridge, cert, check, client_config, completions, describe, doctor, inbox, init,
-    job, manual, mdns, metrics, notify, owner, pair, state, status, top, try_out,
+    job, manual, mdns, metrics, notify, owner, pair, schedule, state, status, top, try_out,
 };
 
 /// The help of `--json` for commands that also print lists.
@@ -64,6 +64,8 @@ enum Commands {
     Inbox(inbox::InboxArgs),
     /// List, follow and cancel background jobs.
     Job(job::JobArgs),
+    /// List, run, pause and delete the calls that agents have scheduled.
+    Schedule(schedule::ScheduleArgs),
     /// Announce the server on the local network, with the pin of its certificate.
     Mdns(mdns::MdnsArgs),
     /// List the owner's notification channels, and test them.
@@ -126,6 +128,7 @@ pub fn main() -> ExitCode {
         Commands::Owner(args) => owner::run(&args),
         Commands::Inbox(args) => inbox::run(&args),
         Commands::Job(args) => job::run(&args),
+        Commands::Schedule(args) => schedule::run(&args),
         Commands::Mdns(args) => mdns::run(&args),
         Commands::Notify(args) => notify::run(&args),
         Commands::Metrics(args) => metrics::run(&args),

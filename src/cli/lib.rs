@@ -27,6 +27,7 @@ mod owner_action;
 mod pair;
 mod process;
 mod reference;
+mod schedule;
 mod state;
 mod status;
 mod top;

@@ -95,6 +95,7 @@ mod ownership;
 mod plain_english;
 mod prompts;
 mod restic;
+mod schedules;
 mod secrets;
 mod security_manual;
 mod spaces;

@@ -14,7 +14,8 @@ use super::super::console::target::InstanceArgs;
 use super::super::job::helper_of;
 use super::finding::{Finding, FindingState};
 use super::{
-    agents, backups, call, certificate, container, machine, reach, runtimes, service, stores,
+    agents, backups, call, certificate, container, machine, reach, runtimes, schedules, service,
+    stores,
 };
 use gatewren_base::config::Settings;
 use gatewren_base::sys::Requester;
@@ -138,6 +139,7 @@ async fn check_as_service(
     };
     report.report_all(stores::look(&file));
     report.report_all(agents::look(&vault, &settings.spaces));
+    report.report_finding(schedules::look(&vault));
     match helper_of(&args.place, settings, &file) {
         Ok((socket, _open)) => {
             let helper = HelperClient::connect_to(socket).on_behalf_of(Requester::Owner);

@@ -10,6 +10,7 @@ mod finding;
 mod machine;
 mod reach;
 mod runtimes;
+mod schedules;
 mod service;
 mod stores;
 

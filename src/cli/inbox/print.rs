@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::context::InboxContext;
 use gatewren_base::sys::{exact_line, exact_lines, rfc3339, shorten};
-use gatewren_gate::owner_actions::{ShownArgument, Staleness, change_arguments, result_text};
+use gatewren_gate::owner_actions::{
+    ShownArgument, Staleness, change_arguments, result_text, schedule_words,
+};
 use gatewren_host::backends::neutralise;
 use gatewren_store::vault::{Change, ChangeStatus, hex};
 
@@ -76,6 +78,7 @@ pub fn whole(inbox: &InboxContext, change: &Change, staleness: &Staleness) -> Va
         "arguments_are_as_proposed",
         json!(change.proven_arguments().is_some()),
     );
+    set(&mut value, "schedule", json!(schedule_words(change)));
     set(&mut value, "rests_on", json!(change.rests_on));
     set(&mut value, "moved_since", staleness.to_json());
     set(
@@ -103,6 +106,7 @@ pub fn page(inbox: &InboxContext, change: &Change, staleness: &Staleness) -> Str
         row("tool", &change.tool),
         row("about", change.target.as_deref().unwrap_or("-")),
     ];
+    rows.extend(schedule_words(change).map(|words| row("schedule", &words)));
     rows.extend(arguments(change));
     rows.push(row("sha256", &hex(&change.arguments_sha256)));
     if change.proven_arguments().is_none() {

@@ -117,6 +117,25 @@ impl Principal {
         Self::without_token(OWNER, Preset::Admin).signed_in(login)
     }
 
+    /// Returns the same agent under another policy and without the owner's grants, to judge a call by the policy that
+    /// it was scheduled under. The result only ever narrows what the agent may do now.
+    pub(crate) fn under_policy(&self, policy: Policy) -> Self {
+        let identity = AgentIdentity {
+            id: self.identity.id.clone(),
+            name: self.identity.name.clone(),
+            policy,
+            space: self.identity.space.clone(),
+            reach: self.identity.reach.clone(),
+            token: self.identity.token,
+            token_id: self.identity.token_id.clone(),
+        };
+        Self {
+            identity: Arc::new(identity),
+            grants: None,
+            ..self.clone()
+        }
+    }
+
     /// Changes how it authenticated to a cookie.
     pub(super) fn signed_in(self, login: LoginKey) -> Self {
         let way = AuthMethod::Login(login);

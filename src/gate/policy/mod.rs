@@ -6,6 +6,8 @@ mod disclosure;
 mod introduction;
 mod question;
 mod rules;
+mod schedule_words;
+mod scheduled;
 mod verdict;
 
 pub use confirmation::{CallToConfirm, Confirmation, Confirmations, PATIENCE};
@@ -13,6 +15,8 @@ pub use disclosure::{ShownArgument, shown_arguments};
 pub use introduction::introduce;
 pub use question::{ConfirmationQuestion, question};
 pub use rules::{ALL_TOOLSETS, PolicySubject, class, has_short_list, lets_propose, mode, shows};
+pub use schedule_words::schedule_words;
+pub use scheduled::{as_of_creation, judge_scheduled};
 pub use verdict::{
     Verdict, confirms, is_proposed, judge, judge_approved, judge_on_host, judge_target_check,
     lists, proposes, sees,

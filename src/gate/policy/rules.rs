@@ -31,9 +31,15 @@ const THROUGH_A_STACK: [(&str, &str); 3] = [
     ("stack_stop", "container_stop"),
 ];
 
+/// Tools of class persist that `operate` proposes instead of denying: what they leave behind only makes calls that this
+/// policy is asked about again at each run.
+const PROPOSED_BY_OPERATE: [&str; 1] = ["schedule_create"];
+
 /// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
 /// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
-const ESSENTIAL: [&str; 18] = [
+const ESSENTIAL: [&str; 22] = [
+    "backup_create",
+    "backup_target_list",
     "change_get",
     "container_list",
     "container_logs",
@@ -44,6 +50,8 @@ const ESSENTIAL: [&str; 18] = [
     "container_stop",
     "job_wait",
     "logs_query",
+    "schedule_create",
+    "schedule_list",
     "server_info",
     "server_metrics",
     "state_get",
@@ -162,6 +170,12 @@ fn own_mode(policy: &Policy, tool: PolicySubject<'_>) -> Mode {
     }
     if tool.asks_about_changes() {
         return Allow;
+    }
+    let is_proposed = policy.preset == Preset::Operate
+        && PROPOSED_BY_OPERATE.contains(&tool.name)
+        && !overrides.modes.contains_key(&tool.risk);
+    if is_proposed {
+        return Propose;
     }
     class(policy, tool.risk)
 }

@@ -26,6 +26,8 @@ pub enum Verdict {
     Propose,
     /// The owner has approved exactly this call, as the change with this id: it runs, with this permit.
     Approved(Permit, String),
+    /// The call is a run of the schedule with this id: it runs, with this permit.
+    Scheduled(Permit, String),
     /// The tool does not exist for this agent.
     Deny,
 }
@@ -41,14 +43,15 @@ impl Verdict {
             Self::Granted(_) => "granted",
             Self::Propose => "propose",
             Self::Approved(..) => "approved",
+            Self::Scheduled(..) => "scheduled",
             Self::Deny => "deny",
         }
     }
 
-    /// Returns the change of the inbox that the call applies.
+    /// Returns the change of the inbox that the call applies, or the schedule that it is a run of.
     pub fn change(&self) -> Option<&str> {
         match self {
-            Self::Approved(_, change) => Some(change),
+            Self::Approved(_, id) | Self::Scheduled(_, id) => Some(id),
             _ => None,
         }
     }

@@ -20,7 +20,9 @@ use super::pair::PairingEndpoint;
 use super::running_server::{Server, certificate, hosts};
 use super::scrape::MetricsScrape;
 use super::serving::ServeContext;
-use crate::dispatch::{Engine, Inbox, end_abandoned_changes, end_abandoned_tasks};
+use crate::dispatch::{
+    Engine, Inbox, end_abandoned_changes, end_abandoned_runs, end_abandoned_tasks,
+};
 use crate::notify::NotificationSender;
 use crate::owner::OwnerSite;
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
@@ -181,6 +183,7 @@ async fn engine(
         .await
         .map_err(failed)?;
     end_abandoned_changes(vault).await.map_err(failed)?;
+    end_abandoned_runs(vault).await.map_err(failed)?;
     let key = vault.key("request-state").await.map_err(failed)?;
     let limits = task_limits(&settings.tasks);
     let vault = Some(vault.clone());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::open_changes::OpenChangeCounts;
-use crate::dispatch::change_tools;
 use crate::dispatch::{ChangeResources, OpenSessionTable, session_tools};
+use crate::dispatch::{change_tools, schedule_tools};
 use crate::notify::NotificationSender;
 use crate::toolsets::{self, AccessSources, AgentLimits, OutputResources, StateResources};
 use gatewren_base::config::LiveSettings;
@@ -291,5 +291,6 @@ fn add_stores(
     let notifications = Notifications::new(sources.state.clone());
     catalog.add(toolsets::notifications(Arc::new(notifications)))?;
     catalog.add(change_tools(Arc::new(sources.vault.clone())))?;
+    catalog.add(schedule_tools(Arc::new(sources.vault.clone())))?;
     catalog.add(session_tools(sources.sessions.clone()))
 }

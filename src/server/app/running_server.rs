@@ -89,6 +89,7 @@ impl Server {
         workers.spawn(async move { engine.sweep_tasks().await });
         workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
         workers.spawn(self.engine.clone().run_approved());
+        workers.spawn(self.engine.clone().run_schedules());
         workers.spawn(hold_few_program_pages());
         workers.spawn(notify_of_changes(self.vault.clone(), self.state.clone()));
         workers.spawn(warn_of_expiring_tokens(

@@ -15,7 +15,7 @@ use gatewren_gate::policy::mode;
 const NO_CODE: &[(&str, &[&str])] = &[
     ("returns what gatewren keeps in its own databases", &[
         "change_get", "change_list", "changes_since", "context", "job_get", "job_list", "job_output", "job_wait",
-        "notification_list", "read", "search", "session_list", "state_blame", "state_get", "whoami",
+        "notification_list", "read", "schedule_list", "search", "session_list", "state_blame", "state_get", "whoami",
     ]),
     ("changes records of gatewren's own, which are data and never executed", &[
         "change_withdraw", "notification_mark", "notification_remove", "session_kill", "state_put",

@@ -83,6 +83,20 @@ pub struct Call {
     pub held: Option<HeldResource>,
 }
 
+impl Call {
+    /// The call of an approved change or of a schedule: on behalf of the agent, without a connected client.
+    pub(super) fn unattended(who: &Principal) -> Self {
+        Self {
+            id: RequestId::Number(0),
+            method: "tools/call".into(),
+            params: Params::default(),
+            context: CallContext::of(who.clone(), None),
+            inputs: None,
+            held: None,
+        }
+    }
+}
+
 /// The tool that a call runs, with its arguments and its context.
 pub(super) struct ToolRequest {
     /// The tool.

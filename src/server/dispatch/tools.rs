@@ -19,6 +19,7 @@ use super::engine::Engine;
 use super::host_rights::{is_on_host, judge_call};
 use super::record::Record;
 use super::reference;
+use super::schedules::check::with_check;
 use super::tasks::call_end::{CallEnd, StopReason};
 use super::tasks::long_call;
 use super::tasks::methods::check_declared;
@@ -68,6 +69,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
         let (fixture, who) = (engine.clone(), call.context.who.clone());
         cx = cx.with_offers(move || offers(&fixture, &who));
     }
+    cx = with_check(cx, &engine, &call.context.who, &tool, None);
     cx = cx.with_long_call(long_call::of_tool(&tool));
     cx = cx.with_host_rights(is_on_host(&engine, &tool, &arguments));
     let token = progress_token(&call.params)?;
@@ -313,7 +315,8 @@ async fn run_recorded(
         Verdict::Allow(permit)
         | Verdict::Confirmed(permit)
         | Verdict::Granted(permit)
-        | Verdict::Approved(permit, _) => {
+        | Verdict::Approved(permit, _)
+        | Verdict::Scheduled(permit, _) => {
             let requester = Requester::Agent(request.cx.caller().agent.clone());
             on_behalf_of(requester, run_allowed(&engine, request, permit)).await
         }

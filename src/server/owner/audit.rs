@@ -185,7 +185,11 @@ pub fn call(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
                 @if let Some(end) = end { dt { (texts::ENDED_AT) } dd { (time(ms(end.at_ms))) } }
                 @for (what, value) in rows { @if let Some(value) = value { dt { (what) } dd { (name(&value)) } } }
                 @if let Some(change) = &call.change {
-                    dt { (texts::CHANGE) } dd { a href=(format!("/owner/changes/{change}")) { (change) } }
+                    @if change.starts_with("sch_") {
+                        dt { (texts::SCHEDULE) } dd { code { (change) } }
+                    } @else {
+                        dt { (texts::CHANGE) } dd { a href=(format!("/owner/changes/{change}")) { (change) } }
+                    }
                 }
             }
             h2 { (texts::ARGUMENTS) }

@@ -12,7 +12,7 @@ use super::parts::{name, notes, notice, time};
 use super::site::{OwnerSite, SignedInRequest};
 use super::texts;
 use gatewren_base::sys::{exact_lines, text_notes};
-use gatewren_gate::owner_actions::{Staleness, exact_arguments, find_staleness};
+use gatewren_gate::owner_actions::{Staleness, exact_arguments, find_staleness, schedule_words};
 use gatewren_store::vault::{Change, ChangeStatus, hex};
 
 /// The agents' names by their ids.
@@ -136,6 +136,7 @@ pub fn facts(
             blockquote { bdi { (exact_lines(reason)) } }
             (notes(&text_notes(reason)))
         }
+        @if let Some(words) = schedule_words(change) { p { strong { bdi { (words) } } } }
         h3 { (texts::WOULD_DO) }
         (diff(change, &document.root))
         details {

@@ -265,6 +265,7 @@ pub const MODE: &str = "Mode";
 pub const TOOK_MS: &str = "Duration, in ms";
 pub const BEGAN: &str = "Began";
 pub const ENDED_AT: &str = "Ended";
+pub const SCHEDULE: &str = "Schedule";
 pub const CHANGE: &str = "Change";
 pub const ARGUMENTS: &str = "Arguments, without secrets";
 pub const LARGE_EXPORT: &str =

@@ -9,9 +9,10 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::{
-    error::Result,
+    error::{Result, ToolError},
     long_call::LongCall,
     resource::{BoxFuture, Viewer},
+    scheduled_call::{CallCheck, CheckedCall, ScheduledCall},
 };
 use crate::protocol::{
     ClientCapabilities, InputAnswers, InputRequired, LogSeverity, Notification, RpcError,
@@ -83,6 +84,7 @@ struct Inner {
     handed_out: Mutex<BTreeSet<String>>,
     offers: Option<Box<Offers>>,
     looks: Option<Box<Looks>>,
+    call_check: Option<Box<CallCheck>>,
     /// Whether the call was judged as one on the host.
     is_on_host: bool,
     /// Whether the tool was called by its name in the `StartOS` dialect.
@@ -134,6 +136,7 @@ impl Cx {
                 handed_out: Mutex::default(),
                 offers: None,
                 looks: None,
+                call_check: None,
                 is_on_host: false,
                 is_in_dialect: false,
                 long: None,
@@ -220,6 +223,30 @@ impl Cx {
     {
         let looks = move |tool, arguments| Box::pin(looks(tool, arguments)) as BoxFuture<_>;
         self.change(|inner| inner.looks = Some(Box::new(looks)))
+    }
+
+    /// Sets the function that checks a call before it is scheduled.
+    #[must_use]
+    pub fn with_call_check<F>(
+        self,
+        check: impl Fn(ScheduledCall) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = std::result::Result<CheckedCall, ToolError>> + Send + 'static,
+    {
+        let check = move |asked| Box::pin(check(asked)) as BoxFuture<_>;
+        self.change(|inner| inner.call_check = Some(Box::new(check)))
+    }
+
+    /// Checks with the caller's permissions a call that is to be made later.
+    ///
+    /// # Errors
+    /// An error for the model that states why the call cannot be scheduled.
+    pub async fn check_call(&self, asked: ScheduledCall) -> Result<CheckedCall> {
+        match &self.inner.call_check {
+            Some(check) => Ok(check(asked).await?),
+            None => Err(ToolError::new("this server cannot schedule calls").into()),
+        }
     }
 
     /// Sets the job that the call may continue as.

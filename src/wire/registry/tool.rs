@@ -41,6 +41,7 @@ pub struct Tool {
     makes_target: bool,
     remembers: bool,
     needs_offers: bool,
+    checks_calls: bool,
     task_support: TaskSupport,
     aliases: Vec<Alias>,
     other_name: Option<&'static str>,
@@ -69,6 +70,7 @@ impl Tool {
             makes_target: false,
             remembers: false,
             needs_offers: false,
+            checks_calls: false,
             task_support: TaskSupport::Never,
             aliases: Vec::new(),
             other_name: None,
@@ -220,6 +222,11 @@ impl Tool {
         self.needs_offers
     }
 
+    /// Whether its context can check calls that it schedules.
+    pub fn checks_calls(&self) -> bool {
+        self.checks_calls
+    }
+
     /// Whether its calls may become tasks.
     pub fn task_support(&self) -> TaskSupport {
         self.task_support
@@ -320,6 +327,10 @@ impl Tool {
 
     pub(super) fn set_needs_offers(&mut self) {
         self.needs_offers = true;
+    }
+
+    pub(super) fn set_checks_calls(&mut self) {
+        self.checks_calls = true;
     }
 
     pub(super) fn set_task_support(&mut self, support: TaskSupport) {

@@ -212,6 +212,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(Tool::set_needs_offers)
     }
 
+    /// Adds the check of calls to be made later to the last row's context (`Cx::check_call`).
+    #[must_use]
+    pub fn checks_calls(self) -> Self {
+        self.last(Tool::set_checks_calls)
+    }
+
     /// Lets long calls of the last row become tasks, for clients that support tasks.
     #[must_use]
     pub fn offers_task(self) -> Self {

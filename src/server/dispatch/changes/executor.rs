@@ -9,21 +9,22 @@ use tokio::task::{Id as TaskId, JoinSet};
 
 use super::inbox::Inbox;
 use super::precondition::{newest_change_of_precondition, rests_on};
-use crate::dispatch::call::{Call, CallContext, ToolRequest};
+use crate::dispatch::call::{Call, ToolRequest};
 use crate::dispatch::elicitation::surroundings;
 use crate::dispatch::engine::Engine;
 use crate::dispatch::host_rights::{is_on_host, judge_call};
 use crate::dispatch::in_flight::DrainGuard;
 use crate::dispatch::record::Record;
 use crate::dispatch::reference;
+use crate::dispatch::schedules::check::with_check;
 use crate::dispatch::tasks::table::bounded_result;
-use crate::dispatch::tools::run_allowed;
-use gatewren_base::sys::{Requester, now_ms, on_behalf_of};
+use crate::dispatch::unattended::run_while_admitted;
+use gatewren_base::sys::{Requester, now_ms};
 use gatewren_gate::auth::{AuthError, Principal};
 use gatewren_gate::policy::{Verdict, judge_approved};
 use gatewren_store::vault::{Change, ChangeEnd, StartedChange, Vault, VaultError};
-use gatewren_wire::protocol::{InputAnswers, Params, RequestId};
-use gatewren_wire::registry::{Answer, Interruption, Permit, Tool};
+use gatewren_wire::protocol::InputAnswers;
+use gatewren_wire::registry::{Answer, Tool};
 
 /// The maximum number of approved changes that run at once, each on a different target; others wait.
 const AT_ONCE: usize = 4;
@@ -252,9 +253,11 @@ async fn carry_out(
 ) -> ChangeEnd {
     let arguments = begun.change().proven_arguments().unwrap_or_default();
     let verdict = judge_approved(who, &tool, begun);
-    let call = call(who);
+    let call = Call::unattended(who);
     let cx = surroundings(&call, reference::next(), InputAnswers::default());
     let cx = cx.with_host_rights(is_on_host(engine, &tool, &arguments));
+    let approval = Some(begun.change().id.clone());
+    let cx = with_check(cx, engine, who, &tool, approval);
     let request = ToolRequest {
         tool,
         arguments,
@@ -276,7 +279,8 @@ async fn carry_out(
         let words = "By now its agent's policy denies this. Nothing was done.";
         return failed(words.to_owned(), ran_in);
     };
-    let answer = run_while_admitted(engine, who, request, permit).await;
+    // The owner requested this run, so it does not queue behind the agent's own calls.
+    let answer = run_while_admitted(engine, who, request, permit, Requester::Owner).await;
     end_of(engine, answer, record)
 }
 
@@ -306,73 +310,12 @@ fn end_of(
     }
 }
 
-/// Runs the tool. If the agent's access ends, a tool that may be interrupted is ended.
-async fn run_while_admitted(
-    engine: &Arc<Engine>,
-    who: &Principal,
-    request: ToolRequest,
-    permit: Permit,
-) -> Result<(Answer, Option<u64>), String> {
-    let outlives = request.tool.risk().outlives_its_client();
-    let mut work = JoinSet::new();
-    let of = engine.clone();
-    // Spawned as a separate task, so that a panic does not lose the record.
-    work.spawn(async move {
-        let run = run_allowed(&of, request, permit);
-        // The owner requested this run, so it does not queue behind the agent's own calls.
-        on_behalf_of(Requester::Owner, run).await
-    });
-    let ended = tokio::select! {
-        biased;
-        ended = work.join_next() => ended,
-        () = engine.wait_for_access_end(who), if !outlives => {
-            work.shutdown().await;
-            return Err("Its agent's access ended during the call, so the call was cancelled. It may be partly \
-                        done.".to_owned());
-        }
-    };
-    match ended {
-        Some(Ok(Ok(answered))) => Ok(answered),
-        Some(Ok(Err(Interruption::Failed(error)))) => Ok((error.into(), None)),
-        Some(Ok(Err(Interruption::Ask(_)))) => Err(
-            "The tool asks the person at the client, but an approved change runs without a client."
-                .to_owned(),
-        ),
-        Some(Ok(Err(Interruption::Propose(_)))) => {
-            Err("The tool proposes another call, which an approved change cannot do.".to_owned())
-        }
-        Some(Ok(Err(Interruption::Rpc(error)))) => Err(error.message.into_owned()),
-        Some(Err(_)) | None => {
-            let reference = reference::next();
-            tracing::error!(
-                %reference,
-                "an approved change panicked; the previous log line has the location"
-            );
-            Err(format!(
-                "The tool crashed (reference {reference}). The change may be partly done."
-            ))
-        }
-    }
-}
-
 fn failed(words: String, ran_in: Option<String>) -> ChangeEnd {
     ChangeEnd {
         applied: false,
         words: Some(words),
         result: None,
         ran_in,
-    }
-}
-
-/// The call that a change makes: on behalf of the agent, without a connected client.
-fn call(who: &Principal) -> Call {
-    Call {
-        id: RequestId::Number(0),
-        method: "tools/call".into(),
-        params: Params::default(),
-        context: CallContext::of(who.clone(), None),
-        inputs: None,
-        held: None,
     }
 }
 

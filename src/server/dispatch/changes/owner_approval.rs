@@ -10,6 +10,7 @@ use super::task::{called_result, created_task};
 use crate::dispatch::call::{Call, CallOutcome};
 use crate::dispatch::engine::Engine;
 use crate::dispatch::record::Record;
+use crate::dispatch::schedules::check::check_schedule;
 use crate::dispatch::tasks::methods::check_declared;
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::PATIENCE;
@@ -77,7 +78,11 @@ pub(in crate::dispatch) async fn put_into_inbox(
         waits,
     } = wanted;
     let who = &call.context.who;
-    let checked = check_target(engine, call, tool, &arguments).await;
+    let checked = if tool.checks_calls() {
+        check_schedule(engine, who, tool, &arguments).await
+    } else {
+        check_target(engine, call, tool, &arguments).await
+    };
     let proposal = Proposal {
         tool,
         arguments,

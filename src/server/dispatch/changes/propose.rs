@@ -9,7 +9,7 @@ use crate::dispatch::engine::Engine;
 use crate::dispatch::reference;
 use gatewren_base::sys::{now_ms, rfc3339};
 use gatewren_gate::auth::Principal;
-use gatewren_gate::policy::sees;
+use gatewren_gate::policy::{schedule_words, sees};
 use gatewren_store::vault::{Change, NewChange, OpenChangeLimits, ProposalOutcome, Vault};
 use gatewren_wire::registry::{Answer, Tool, ToolError};
 
@@ -124,10 +124,13 @@ pub(in crate::dispatch) fn proposed_answer(
         format!(" While it waits, calling {tool} again with the same arguments returns its status.")
     };
     let why = why.map_or_else(String::new, |why| format!(" {why}"));
+    let arguments = change.proven_arguments().unwrap_or_default();
+    let schedule = schedule_words(tool, &arguments);
+    let schedule = schedule.map_or_else(String::new, |words| format!(" The schedule: {words}"));
     let words = format!(
         "Nothing has been done yet.{why} This call of {tool} needs the owner's approval and is now change {id} \
          in the owner's inbox. If the owner approves it before {expires}, the server runs it with these \
-         arguments; you do not have to wait.{look}"
+         arguments; you do not have to wait.{look}{schedule}"
     );
     Answer::text(words).with_data(&json!({
         "change": id,
