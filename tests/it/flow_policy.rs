@@ -84,7 +84,9 @@ fn t2_each_policy_sees_its_tools() {
     }
     let may = here(&["read", "scan", "write", "disrupt", "execute"]);
     for name in operate.iter().filter(|name| !own(name)) {
-        assert!(may.contains(name), "{name}");
+        // Of class persist, and proposed: each of its runs is judged again.
+        let is_proposed = name == "schedule_create";
+        assert!(is_proposed || may.contains(name), "{name}");
     }
     for (list, parts) in [
         (observe, vec![&READING[..]]),
@@ -97,7 +99,7 @@ fn t2_each_policy_sees_its_tools() {
             .find(|name| !list.iter().any(|n| n == name));
         assert_eq!(missing, None, "{list:?}");
     }
-    assert!((10..25).contains(&operate.len()), "{operate:?}");
+    assert!((10..32).contains(&operate.len()), "{operate:?}");
     assert_eq!(seen("suggest"), SUGGESTING);
 }
 
@@ -106,7 +108,7 @@ fn an_operator_has_a_short_list_and_a_long_one_where_toolsets_are_named() {
     let server = server().policy("operate").settings("").start();
     let client = server.client();
     let listed = || client.modern("tools/list").send();
-    assert!(listed().body.len() < 12_500, "{}", listed().body.len());
+    assert!(listed().body.len() < 16_000, "{}", listed().body.len());
     let left_out = "network_routes";
     assert!(!listed().names("tools").contains(&left_out.to_owned()));
     // The tool is missing only in the list; it can still be called.

@@ -276,6 +276,8 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "command" => json!("true"),
         "host" | "server" => json!("127.0.0.1"),
         "type" => json!("A"),
+        "at" => json!("daily"),
+        "schedule" => json!("nightly"),
         "sessions" => json!(["6ba7b810-9dad-41d1-80b4-00c04fd430c8"]),
         "account" => json!("nosuchuser"),
         "key" => {
@@ -326,7 +328,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
         // These would stop or change what runs.
         "soft" | "force" | "with_snapshots" | "before" | "refresh" | "security_only"
-        | "allow_removal" | "enabled" => json!(false),
+        | "allow_removal" | "enabled" | "catch_up" | "paused" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }

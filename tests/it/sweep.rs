@@ -85,6 +85,10 @@ const FREE: &[(&str, &str)] = &[
         "compared with the names of the tables that there are",
     ),
     ("tool", "the name of a tool, which is there or not"),
+    (
+        "schedule",
+        "the id or name of a schedule, which is one's own or none",
+    ),
 ];
 
 /// A host with a container, and an agent on it.
@@ -274,6 +278,10 @@ pub fn arguments(schema: &Value, full: bool) -> Value {
 
 /// Adds the arguments that are always given to a tool.
 pub fn also(tool: &str, mut arguments: Value) -> Value {
+    if tool == "schedule_create" {
+        // A name and no pattern, which the same argument of other tools is.
+        arguments["name"] = json!("nightly");
+    }
     for (_, argument) in ALSO.iter().filter(|(of, _)| *of == tool) {
         arguments[*argument] = value(argument, CONTAINER);
     }

@@ -16,7 +16,7 @@ use gatewren_store::vault::{
     MAX_SCHEDULES_OF_AGENT, NewSchedule, Schedule, ScheduleCreation, Vault, VaultError,
 };
 use gatewren_wire::registry::{
-    Cx, Interruption, Result, Risk, ScheduledCall, Scope, ToolError, Toolset,
+    Answer, Cx, Interruption, Result, Risk, ScheduledCall, Scope, ToolError, Toolset,
 };
 
 /// The maximum length of a name, in characters.
@@ -26,28 +26,28 @@ const MAX_NAME_CHARS: usize = 64;
 pub fn schedule_tools(vault: Arc<Vault>) -> Toolset<Vault> {
     Toolset::new(vault)
         .with_name("schedules")
-        .tool("schedule_create", Risk::Persist, create)
+        // The answers explain themselves: with their schemas, the list of operate would be 4 kB longer.
+        .answering("schedule_create", Risk::Persist, create)
         .about(Scope::Within)
         .checks_calls()
         .titled("Schedule a call")
-        .tool("schedule_list", Risk::Read, list)
+        .answering("schedule_list", Risk::Read, list)
         .about(Scope::Within)
         .titled("List schedules")
-        .tool("schedule_pause", Risk::Disrupt, pause)
+        .answering("schedule_pause", Risk::Disrupt, pause)
         .about(Scope::Within)
         .titled("Pause or resume a schedule")
-        .tool("schedule_delete", Risk::Disrupt, delete)
+        .answering("schedule_delete", Risk::Disrupt, delete)
         .about(Scope::Within)
         .titled("Delete a schedule")
 }
 
-/// Run a tool at times, such as `backup_create` every night. Each run is this exact call, within your policy then and
-/// now; a failure is reported to the owner. Returns the next three times. Commands and calls with secrets cannot be
-/// scheduled. `schedule_list` shows the runs.
+/// Call a tool at times, such as `backup_create` every night. Returns the next times; `schedule_list` shows the runs.
+/// Commands and calls with secrets cannot be scheduled.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
-    /// A name, unique among your schedules.
+    /// A unique name.
     #[serde(deserialize_with = "read_name")]
     name: String,
     /// The tool to call.
@@ -55,12 +55,11 @@ struct Create {
     /// Its arguments.
     #[serde(default)]
     arguments: Map<String, Value>,
-    /// The times, in systemd's calendar syntax and the host's time zone: `*-*-* 03:00`, `Mon..Fri 02:30`, `weekly`. At
-    /// least 5 minutes apart.
+    /// The times in systemd's calendar syntax, local time: `*-*-* 03:00`, `Mon..Fri 02:30`.
     #[serde(deserialize_with = "read_times")]
     #[schemars(with = "String")]
     at: Calendar,
-    /// Whether a run that was missed, because the server was down, is made up for once.
+    /// Whether to make up once for missed runs.
     #[serde(default = "yes")]
     catch_up: bool,
 }
@@ -87,7 +86,7 @@ fn read_times<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Calenda
     parse_times(&String::deserialize(from)?).map_err(D::Error::custom)
 }
 
-async fn create(vault: Arc<Vault>, asked: Create, cx: Cx) -> Result<ScheduleView> {
+async fn create(vault: Arc<Vault>, asked: Create, cx: Cx) -> Result<Answer> {
     let call = ScheduledCall {
         tool: asked.tool.clone(),
         arguments: asked.arguments.clone(),
@@ -111,7 +110,9 @@ async fn create(vault: Arc<Vault>, asked: Create, cx: Cx) -> Result<ScheduleView
         next_ms,
     };
     match vault.schedules().add(new).await.map_err(|e| unreadable(&e))? {
-        ScheduleCreation::New(schedule) => Ok(ScheduleView::of(&schedule, &[])),
+        ScheduleCreation::New(schedule) => {
+            Ok(Answer::data(&ScheduleView::of(&schedule, &[]))?)
+        }
         ScheduleCreation::NameTaken => Err(name_taken(&asked.name).into()),
         ScheduleCreation::NoRoom => Err(ToolError::new(format!(
             "there is no room for another schedule: an agent has at most {MAX_SCHEDULES_OF_AGENT}, ended ones included"
@@ -130,30 +131,30 @@ struct List {
     schedule: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 struct ListedSchedules {
     /// The schedules, oldest first.
     schedules: Vec<ScheduleView>,
 }
 
-async fn list(vault: Arc<Vault>, List { schedule }: List, cx: Cx) -> Result<ListedSchedules> {
+async fn list(vault: Arc<Vault>, List { schedule }: List, cx: Cx) -> Result<Answer> {
     let table = vault.schedules();
     let runs = |one: &Schedule| table.runs(&one.id).map_err(|cause| unreadable(&cause));
     if let Some(named) = schedule {
         let one = find(&vault, &cx, &named)?;
         let view = ScheduleView::of(&one, &runs(&one)?);
-        return Ok(ListedSchedules {
+        return Ok(Answer::data(&ListedSchedules {
             schedules: vec![view],
-        });
+        })?);
     }
     let all = table.list_of(Some(&cx.caller().agent));
     let all = all.map_err(|cause| unreadable(&cause))?;
     let views = all
         .iter()
         .map(|one| Ok(ScheduleView::in_short(one, &runs(one)?)));
-    Ok(ListedSchedules {
+    Ok(Answer::data(&ListedSchedules {
         schedules: views.collect::<Result<_>>()?,
-    })
+    })?)
 }
 
 /// Pause one of your schedules, so that it does not run, or resume it with `paused` false. Missed times are not made up
@@ -168,11 +169,7 @@ struct Pause {
     paused: bool,
 }
 
-async fn pause(
-    vault: Arc<Vault>,
-    Pause { schedule, paused }: Pause,
-    cx: Cx,
-) -> Result<ScheduleView> {
+async fn pause(vault: Arc<Vault>, Pause { schedule, paused }: Pause, cx: Cx) -> Result<Answer> {
     let one = find(&vault, &cx, &schedule)?;
     let done = vault.schedules().pause(&one.id, paused).await;
     if !done.map_err(|cause| unreadable(&cause))? {
@@ -181,7 +178,7 @@ async fn pause(
             .into());
     }
     let one = find(&vault, &cx, &one.id)?;
-    Ok(ScheduleView::of(&one, &[]))
+    Ok(Answer::data(&ScheduleView::of(&one, &[]))?)
 }
 
 /// Delete one of your schedules with the list of its runs, and return what was deleted. A run in progress is not
@@ -193,11 +190,11 @@ struct Delete {
     schedule: String,
 }
 
-async fn delete(vault: Arc<Vault>, Delete { schedule }: Delete, cx: Cx) -> Result<ScheduleView> {
+async fn delete(vault: Arc<Vault>, Delete { schedule }: Delete, cx: Cx) -> Result<Answer> {
     let one = find(&vault, &cx, &schedule)?;
     let deleted = vault.schedules().delete(&one.id).await;
     if deleted.map_err(|cause| unreadable(&cause))? {
-        Ok(ScheduleView::of(&one, &[]))
+        Ok(Answer::data(&ScheduleView::of(&one, &[]))?)
     } else {
         Err(absent(&schedule))
     }

@@ -1,6 +1,5 @@
 //! A schedule as its agent and its owner see it.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,7 +11,7 @@ use gatewren_store::vault::{Schedule, ScheduleRun};
 const LISTED_ARGUMENTS_BYTES: usize = 300;
 
 /// A schedule.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 pub(in crate::dispatch) struct ScheduleView {
     /// Its id.
     pub schedule: String,
@@ -41,7 +40,7 @@ pub(in crate::dispatch) struct ScheduleView {
 }
 
 /// A run of a schedule.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 pub(in crate::dispatch) struct RunView {
     /// The time that it was for.
     pub due: String,
