@@ -3,6 +3,7 @@
 
 mod backup;
 mod context;
+mod disk_space;
 mod engines;
 mod host;
 mod lxc;

@@ -19,6 +19,7 @@ mod container_reading;
 mod container_tools;
 mod crash_daemon;
 mod dialect;
+mod disk_space;
 mod engine_confinement;
 mod engine_files;
 mod engine_host_rights;

@@ -145,3 +145,44 @@ fn paths_keep_to_the_space(kept: &Client) {
     );
     assert_eq!(path("packageData/"), json!([format!("packageData/{NEAR}")]));
 }
+
+#[test]
+fn no_tool_that_a_prompt_calls_fails() {
+    let Some(mut containers) = Containers::new() else {
+        return;
+    };
+    containers.make(NEAR);
+    let server = server().policy("admin").lxcpath(containers.lxcpath());
+    let server = server.start();
+    let client = server.client();
+    // Unlike a start from outside, this one has LXC write a log.
+    wait_until("it starts", IN_TIME, || {
+        let start = client.call("container_start", json!({ "container": NEAR }));
+        start.send().result()["isError"] != true
+    });
+    containers.until_ready(NEAR);
+    wait_until("the container is known", IN_TIME, || {
+        let listed = client.call("container_list", json!({})).send().data();
+        listed.to_string().contains("running")
+    });
+    let offered = names(&client);
+    for (name, arguments) in [
+        ("diagnose_container", json!({ "container": NEAR })),
+        ("explain_change", json!({ "change": "1" })),
+        ("update_plan", json!({})),
+        ("tidy_disk", json!({})),
+    ] {
+        // A machine without apt has no updates to plan.
+        if name == "update_plan" && !offered.iter().any(|one| one == name) {
+            continue;
+        }
+        let get = client.modern("prompts/get").name(name);
+        let shown = text(&get.param("arguments", arguments).send().result());
+        assert!(!shown.contains("It failed:"), "{name}: {shown}");
+    }
+    let tidy = client.modern("prompts/get").name("tidy_disk");
+    let tidy = text(&tidy.param("arguments", json!({})).send().result());
+    assert!(tidy.contains("Current output of disk_report"), "{tidy}");
+    assert!(tidy.contains("\"freeable_bytes\""), "{tidy}");
+    containers.tool("lxc-stop", NEAR, &["-k"]);
+}

@@ -40,6 +40,8 @@ pub enum HelperClass {
     Network,
     /// Checking the host's disks for damage and repairing them.
     Storage,
+    /// Deleting what a disk report found, to free disk space.
+    Cleanup,
     /// Making and restoring backups.
     Backup,
     /// Listing and changing the SSH keys that may log in.
@@ -52,7 +54,7 @@ pub enum HelperClass {
 
 impl HelperClass {
     /// All classes, in the order of the file.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
@@ -69,6 +71,7 @@ impl HelperClass {
         Self::HostFileWrites,
         Self::Network,
         Self::Storage,
+        Self::Cleanup,
         Self::Backup,
         Self::SshKeys,
         Self::HostSettings,
@@ -95,6 +98,7 @@ impl HelperClass {
             Self::HostFileWrites => "host_file_writes",
             Self::Network => "network",
             Self::Storage => "storage",
+            Self::Cleanup => "cleanup",
             Self::Backup => "backup",
             Self::SshKeys => "ssh_keys",
             Self::HostSettings => "host_settings",

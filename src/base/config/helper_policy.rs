@@ -1,14 +1,13 @@
 //! The limits of the root helper: the operations that it allows, whatever the front requests.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use super::backup_target::{BackupTargetSettings, PLACES};
-use super::error::{ConfigError, UnknownWord};
+use super::error::ConfigError;
 use super::glob::Glob;
 use super::helper_class::HelperClass;
 use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, RUNTIMES, TEMPLATES, USERS};
+use super::helper_switches::{ShellPolicy, Switch, UpdatesPolicy};
 use super::key::{Key, key};
 use super::reading;
 use super::recipient::{RECIPIENTS, Recipient};
@@ -24,35 +23,6 @@ pub const HELPER_POLICY_FILE: &str = "/etc/gatewren/helper.toml";
 /// The sockets of the runtimes, unless the owner names others.
 const DOCKER_SOCKET: &str = "/run/docker.sock";
 const PODMAN_SOCKET: &str = "/run/podman/podman.sock";
-
-/// Whether commands may run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShellPolicy {
-    /// Not allowed.
-    Off,
-    /// Any command may run, as root.
-    Full,
-}
-
-/// A setting that is either off or on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Switch {
-    /// Not allowed.
-    Off,
-    /// Allowed.
-    On,
-}
-
-/// The allowed operations on package updates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UpdatesPolicy {
-    /// None.
-    Off,
-    /// Listing them.
-    ReadOnly,
-    /// Listing and installing them.
-    Apply,
-}
 
 /// The limits that also hold if an attacker controls the front.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +72,8 @@ pub struct HelperPolicy {
     pub wifi_networks: Vec<WifiCredentials>,
     /// Whether the host's disks may be checked and repaired.
     pub storage: Switch,
+    /// Whether what a disk report finds may be deleted.
+    pub cleanup: Switch,
     /// The users, or files, whose SSH keys may be listed and changed.
     pub ssh_keys: Vec<String>,
     /// Changing the host's settings.
@@ -160,6 +132,7 @@ impl HelperPolicy {
             host_file_writes: vec!["/".to_owned()],
             network: Switch::On,
             storage: Switch::On,
+            cleanup: Switch::On,
             ssh_keys: vec!["root".to_owned()],
             host_settings: Switch::On,
             backup: Switch::On,
@@ -188,6 +161,7 @@ impl HelperPolicy {
             HelperClass::HostFileWrites => !self.host_file_writes.is_empty(),
             HelperClass::Network => self.network == Switch::On,
             HelperClass::Storage => self.storage == Switch::On,
+            HelperClass::Cleanup => self.cleanup == Switch::On,
             HelperClass::SshKeys => !self.ssh_keys.is_empty(),
             HelperClass::HostSettings => self.host_settings == Switch::On,
             HelperClass::Backup => self.backup == Switch::On,
@@ -285,6 +259,11 @@ Every value below is the default: uncomment a line to change it.";
             "Checking file systems, md arrays and ZFS pools of the host for damage, and repairing them, at once or at\n\
              the next boot: \"off\" or \"on\". A check of a large disk takes hours and slows the server down. A\n\
              repair can lose files that it cannot recover."),
+        key!("", "cleanup", cleanup, Word,
+            "Deleting what disk_report finds, to free disk space: apt's cache, old entries of the journal, kernels that\n\
+             are neither running nor the newest, core dumps, and of Docker and Podman volumes and images that no\n\
+             container uses and the build cache: \"off\" or \"on\". Snapshots also need lxc_manage, kernels\n\
+             updates = \"apply\"."),
         key!("", "ssh_keys", ssh_keys, ACCOUNTS,
             "SSH keys that may be listed, added and removed: none, those of users such as [\"root\"] in\n\
              .ssh/authorized_keys of their home directories, or those in files with absolute paths. A client that may\n\
@@ -356,6 +335,7 @@ impl Default for HelperPolicy {
             network: Switch::Off,
             wifi_networks: Vec::new(),
             storage: Switch::Off,
+            cleanup: Switch::Off,
             ssh_keys: Vec::new(),
             host_settings: Switch::Off,
             backup: Switch::Off,
@@ -366,37 +346,6 @@ impl Default for HelperPolicy {
         }
     }
 }
-
-/// Implements `Display` and `FromStr` for the values of a key.
-macro_rules! words {
-    ($kind:ty, $($word:literal = $value:path),+) => {
-        impl fmt::Display for $kind {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $($value => $word),+ })
-            }
-        }
-
-        impl FromStr for $kind {
-            type Err = UnknownWord;
-
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
-                match word {
-                    $($word => Ok($value),)+
-                    _ => Err(UnknownWord::new(word, &[$($word),+])),
-                }
-            }
-        }
-    };
-}
-
-words!(ShellPolicy, "off" = Self::Off, "full" = Self::Full);
-words!(Switch, "off" = Self::Off, "on" = Self::On);
-words!(
-    UpdatesPolicy,
-    "off" = Self::Off,
-    "read-only" = Self::ReadOnly,
-    "apply" = Self::Apply
-);
 
 #[cfg(test)]
 mod tests {

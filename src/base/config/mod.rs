@@ -15,6 +15,7 @@ mod helper_class;
 mod helper_lists;
 mod helper_policy;
 mod helper_reach;
+mod helper_switches;
 mod key;
 mod level;
 mod live_settings;
@@ -50,8 +51,8 @@ pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob, fits};
 pub use helper_class::HelperClass;
 #[cfg(any(test, feature = "testing"))]
-pub use helper_policy::UpdatesPolicy;
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy};
+pub use helper_switches::UpdatesPolicy;
 pub use level::LogLevel;
 pub use live_settings::{LiveSettings, LiveSettingsSender};
 pub use load::SETTINGS_FILE;

@@ -11,18 +11,19 @@ use gatewren_base::sys::files;
 const BACKUPS: &str = "/var/backups/gatewren";
 
 /// The keys of the profile `home`, with their values.
-const HOME: [(&str, &str); 4] = [
+const HOME: [(&str, &str); 5] = [
     ("updates", "\"apply\""),
     ("backup", "\"on\""),
     ("storage", "\"on\""),
+    ("cleanup", "\"on\""),
     ("lxc_manage", "\"on\""),
 ];
 
 /// What the profile `home` means, for the question about it.
 pub const MEANING: &str = "\
-home lets the helper install updates, create and restore backups and snapshots, move and create containers, and
-maintain disks, for agents whose policy allows it; an agent with the policy operate asks you first. minimal leaves all
-of this off.";
+home lets the helper install updates, create and restore backups and snapshots, move and create containers, maintain
+disks and free space on them, for agents whose policy allows it; an agent with the policy operate asks you first.
+minimal leaves all of this off.";
 
 /// A set of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +106,7 @@ mod tests {
         let own = "updates = \"off\"\nbackup_targets = []\n";
         files::write_public(&path, own.as_bytes()).unwrap();
         let changed = apply_profile(path.clone(), HelperProfile::Home).unwrap();
-        assert_eq!(changed, ["backup", "storage", "lxc_manage"]);
+        assert_eq!(changed, ["backup", "storage", "cleanup", "lxc_manage"]);
         let written = std::fs::read_to_string(&path).unwrap();
         assert!(written.starts_with(own), "{written}");
         let again = apply_profile(path.clone(), HelperProfile::Home);

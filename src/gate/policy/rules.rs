@@ -23,9 +23,10 @@ const SUGGESTING: [&str; 4] = ["context", "propose_change", "read", "search"];
 /// The tools for an agent's own proposals, for policies with proposals.
 const ASKING_ABOUT_CHANGES: [&str; 3] = ["change_get", "change_list", "change_withdraw"];
 
-/// Tools that do to each container of a stack what the other tool does to one. An override for the other tool holds for
-/// them too if it is stricter: what the owner forbids for a container is not possible through its stack.
-const THROUGH_A_STACK: [(&str, &str); 3] = [
+/// Tools that do to each container of a stack, or to many items, what the other tool does to one. An override for the
+/// other tool holds for them too if it is stricter: what the owner forbids for one is not possible through them.
+const THROUGH_A_STACK: [(&str, &str); 4] = [
+    ("disk_cleanup", "container_snapshot_delete"),
     ("stack_restart", "container_restart"),
     ("stack_start", "container_start"),
     ("stack_stop", "container_stop"),
@@ -37,7 +38,7 @@ const PROPOSED_BY_OPERATE: [&str; 1] = ["schedule_create"];
 
 /// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
 /// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
-const ESSENTIAL: [&str; 22] = [
+const ESSENTIAL: [&str; 24] = [
     "backup_create",
     "backup_target_list",
     "change_get",
@@ -48,6 +49,8 @@ const ESSENTIAL: [&str; 22] = [
     "container_start",
     "container_stats",
     "container_stop",
+    "disk_cleanup",
+    "disk_report",
     "job_wait",
     "logs_query",
     "schedule_create",

@@ -7,6 +7,9 @@ use serde::de::DeserializeOwned;
 use super::archive::{ArchiveBytes, ArchivePath, PathKind, read_archive};
 use super::client::EngineClient;
 use super::container_id::{EngineContainerId, ImageId, SafeReference};
+use super::disk_use::{
+    AnsweredDiskUse, AnsweredPrune, DanglingImage, DanglingVolumes, EngineSizes,
+};
 use super::endpoint::{EngineEndpoint, GracePeriod, MAX_GRACE_S};
 use super::engine_socket::EngineSocket;
 use super::error::EngineError;
@@ -192,6 +195,31 @@ impl EngineApi {
         Ok(answer.into())
     }
 
+    /// Returns what containers, images, volumes and the build cache take on the disk, and which of them nothing uses.
+    pub async fn sizes(&self) -> Result<EngineSizes, EngineError> {
+        let images: Vec<DanglingImage> = self.get(EngineEndpoint::DanglingImages).await?;
+        let volumes: DanglingVolumes = self.get(EngineEndpoint::DanglingVolumes).await?;
+        let answer: AnsweredDiskUse = self.get(EngineEndpoint::DiskUse).await?;
+        Ok(EngineSizes::of(&answer, &images, &volumes))
+    }
+
+    /// Deletes an image. The engine rejects it for one that a container uses.
+    pub async fn delete_image(&self, id: &ImageId) -> Result<(), EngineError> {
+        self.send(EngineEndpoint::DeleteImage(id)).await
+    }
+
+    /// Deletes a volume. The engine rejects it for one that a container uses.
+    pub async fn delete_volume(&self, name: &str) -> Result<(), EngineError> {
+        let name = SafeReference::parse(name)?;
+        self.send(EngineEndpoint::DeleteVolume(name)).await
+    }
+
+    /// Deletes what no build uses of the build cache, and returns the freed bytes.
+    pub async fn prune_build_cache(&self) -> Result<u64, EngineError> {
+        let answer: AnsweredPrune = self.get(EngineEndpoint::PruneBuildCache).await?;
+        Ok(answer.freed_bytes())
+    }
+
     /// Opens the stream of events from now on. A caller that lists all containers afterwards misses no change.
     pub async fn events(&self) -> Result<EngineEvents, EngineError> {
         EngineEvents::open(self.client.clone()).await
@@ -202,6 +230,11 @@ impl EngineApi {
         endpoint: EngineEndpoint<'_>,
     ) -> Result<T, EngineError> {
         self.client.ask(&endpoint, String::new()).await
+    }
+
+    async fn send(&self, endpoint: EngineEndpoint<'_>) -> Result<(), EngineError> {
+        let answer = self.client.open(&endpoint, String::new());
+        self.client.within_time(&endpoint, answer).await.map(drop)
     }
 
     async fn change(&self, endpoint: EngineEndpoint<'_>) -> Result<EngineChange, EngineError> {

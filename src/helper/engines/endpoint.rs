@@ -12,6 +12,10 @@ use super::version::ApiVersion;
 
 /// How long a request may take, from connecting to the last byte of the answer.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same for the sizes of everything: the engines count the files of each volume and container for it.
+const DISK_USE_TIMEOUT: Duration = Duration::from_secs(40);
+/// The same for deleting data, which may be many files.
+const DELETE_TIMEOUT: Duration = Duration::from_mins(10);
 /// The most seconds that a container may get to end by itself; a longer time is rejected.
 pub const MAX_GRACE_S: u32 = 3600;
 
@@ -46,6 +50,18 @@ pub(super) enum EngineEndpoint<'a> {
     NamedImage(ImageName<'a>),
     /// One image.
     Image(&'a ImageId),
+    /// What all images, containers, volumes and the build cache take on the disk.
+    DiskUse,
+    /// The images without a name that no other image needs.
+    DanglingImages,
+    /// The volumes that no container uses.
+    DanglingVolumes,
+    /// Delete an image that no container uses.
+    DeleteImage(&'a ImageId),
+    /// Delete a volume that no container uses.
+    DeleteVolume(SafeReference<'a>),
+    /// Delete the parts of the build cache that no build uses.
+    PruneBuildCache,
     /// Events of containers, as they happen. The time limit is for the head of the answer.
     Events,
 }
@@ -66,13 +82,18 @@ impl EngineEndpoint<'_> {
             | Self::Archive(..)
             | Self::Image(_)
             | Self::NamedImage(_)
+            | Self::DiskUse
+            | Self::DanglingImages
+            | Self::DanglingVolumes
             | Self::Events => Method::GET,
+            Self::DeleteImage(_) | Self::DeleteVolume(_) => Method::DELETE,
             Self::PathStat(..) => Method::HEAD,
             Self::Start(_)
             | Self::Stop(..)
             | Self::Pause(_)
             | Self::Unpause(_)
-            | Self::Update(_) => Method::POST,
+            | Self::Update(_)
+            | Self::PruneBuildCache => Method::POST,
         }
     }
 
@@ -99,6 +120,17 @@ impl EngineEndpoint<'_> {
             }
             Self::Image(id) => format!("images/{id}/json"),
             Self::NamedImage(name) => format!("images/{}/json", name.as_str()),
+            Self::DiskUse => "system/df".to_owned(),
+            // {"dangling":["true"]}
+            Self::DanglingImages => {
+                "images/json?filters=%7B%22dangling%22%3A%5B%22true%22%5D%7D".to_owned()
+            }
+            Self::DanglingVolumes => {
+                "volumes?filters=%7B%22dangling%22%3A%5B%22true%22%5D%7D".to_owned()
+            }
+            Self::DeleteImage(id) => format!("images/{id}"),
+            Self::DeleteVolume(name) => format!("volumes/{}", name.as_str()),
+            Self::PruneBuildCache => "build/prune?all=true".to_owned(),
             // {"type":["container"]}
             Self::Events => "events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D".to_owned(),
         };
@@ -109,6 +141,8 @@ impl EngineEndpoint<'_> {
     pub(super) fn timeout(&self) -> Duration {
         match self {
             Self::Stop(_, grace) => REQUEST_TIMEOUT + Duration::from_secs(grace.0.into()),
+            Self::DiskUse => DISK_USE_TIMEOUT,
+            Self::DeleteImage(_) | Self::DeleteVolume(_) | Self::PruneBuildCache => DELETE_TIMEOUT,
             _ => REQUEST_TIMEOUT,
         }
     }

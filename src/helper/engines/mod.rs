@@ -1,4 +1,5 @@
-//! The typed client of the API of Docker and Podman. It can read, and change a container's state and three limits;
+//! The typed client of the API of Docker and Podman. It can read, change a container's state and three limits, and
+//! delete what no container uses;
 //! requests that create or enter containers do not exist here.
 
 mod api;
@@ -6,6 +7,7 @@ mod archive;
 mod client;
 pub mod clients;
 mod container_id;
+mod disk_use;
 mod endpoint;
 mod engine_socket;
 mod error;
@@ -43,7 +45,8 @@ mod version;
 
 pub use api::{EngineApi, EngineChange};
 pub use archive::{MAX_ARCHIVE_BYTES, PathKind};
-pub use container_id::EngineContainerId;
+pub use container_id::{EngineContainerId, ImageId};
+pub use disk_use::EngineSizes;
 pub use engine_socket::EngineSocket;
 pub use error::EngineError;
 #[cfg(feature = "testing")]

@@ -168,6 +168,23 @@ async fn apply(
     installed
 }
 
+/// Purges exactly these packages; fails if apt would have to remove another one too. Once apt has begun, it runs to its
+/// end.
+pub async fn purge(
+    context: &mut OperationContext<'_>,
+    packages: &[PackageName],
+    agent: &str,
+) -> Result<OperationEnd, OperationRefusal> {
+    context.processes = PROCESSES;
+    let names = packages.iter().map(PackageName::as_str);
+    let words = ["purge", plain_agent(agent)].into_iter().chain(names);
+    let words = words.map(str::to_owned).collect();
+    context.relay.set_uninterruptible(true);
+    let purged = run_step(context, None, words).await;
+    context.relay.set_uninterruptible(false);
+    purged
+}
+
 /// The arguments after the step's name.
 fn words(order: &UpdateOrder) -> Result<Vec<String>, OperationRefusal> {
     let (scope, names): (_, &[_]) = match &order.scope {
@@ -180,13 +197,18 @@ fn words(order: &UpdateOrder) -> Result<Vec<String>, OperationRefusal> {
             "at most {NAMES} packages can be named at once"
         )));
     }
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.:@".contains(&b);
-    let agent = order.agent.bytes().all(plain) && order.agent.len() <= AGENT_BYTES;
-    let agent = if agent { order.agent.as_str() } else { "" };
+    let agent = plain_agent(&order.agent);
     let removals = if order.removals { "allow" } else { "keep" };
     let names = names.iter().map(PackageName::as_str);
     let words = [scope, removals, agent].into_iter().chain(names);
     Ok(words.map(str::to_owned).collect())
+}
+
+/// Returns the name of an agent, or nothing if it is too long or has other than plain characters.
+fn plain_agent(agent: &str) -> &str {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.:@".contains(&b);
+    let is_plain = agent.bytes().all(plain) && agent.len() <= AGENT_BYTES;
+    if is_plain { agent } else { "" }
 }
 
 /// Runs a step of the script. It ends, with all processes it started, when the caller cancels.

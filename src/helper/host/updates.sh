@@ -6,6 +6,7 @@
 #   mend                                           finishes what was broken off, without which apt fetches nothing
 #   download SCOPE REMOVALS AGENT [PACKAGE...]     fetches what the next step installs
 #   install  SCOPE REMOVALS AGENT [PACKAGE...]     installs it, and says what is different then
+#   purge AGENT PACKAGE...                         removes these packages, if no other one goes with them
 #   check                                          prints what an upgrade would do; it locks nothing
 #   history  N                                     prints apt's record, the Nth before the current one
 #
@@ -150,6 +151,21 @@ install)
     else
         install "$@"
     fi
+    ;;
+purge)
+    agent=$1
+    shift
+    plan=$(apt --simulate --option=Debug::NoLocking=true purge -- "$@") || exit
+    for gone in $(printf '%s\n' "$plan" | sed -n 's/^\(Purg\|Remv\) \([^ ]*\) .*/\2/p'); do
+        case " $* " in
+        *" $gone "*) ;;
+        *)
+            echo "apt would also remove $gone, so nothing was removed" >&2
+            exit 100
+            ;;
+        esac
+    done
+    apt --option=Gatewren::Agent="$agent" purge -- "$@"
     ;;
 check)
     # These packages may be a container's, whose architecture need not be that of the apt that looks at them.

@@ -245,6 +245,27 @@ fn folder(helper: &HelperContext, container: &ContainerRef) -> PathBuf {
     directory.join(FOLDER)
 }
 
+/// A snapshot and its directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotPath {
+    /// Its name.
+    pub snapshot: SnapshotName,
+    /// Its directory.
+    pub path: PathBuf,
+}
+
+/// Returns the snapshots in a container's directory, complete or not; none if they cannot be read.
+pub fn snapshot_paths(directory: &Path) -> Vec<SnapshotPath> {
+    let folder = directory.join(FOLDER);
+    let names = names(&folder).unwrap_or_default().into_iter().take(MOST);
+    names
+        .map(|snapshot| SnapshotPath {
+            path: folder.join(snapshot.to_string()),
+            snapshot,
+        })
+        .collect()
+}
+
 fn names(folder: &Path) -> Result<BTreeSet<SnapshotName>, OperationRefusal> {
     let found = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),

@@ -3,6 +3,7 @@
 use gatewren_wire::operations::{Operation, OperationEnd, OperationRefusal};
 
 use crate::context::operation_context::OperationContext;
+use crate::disk_space::{cleanup, container_report, host_report};
 use crate::host::processes::ContainerCgroups;
 use crate::host::{
     facts, files, firmware, processes, records, repair, settings, ssh_keys, storage,
@@ -44,6 +45,9 @@ pub async fn perform(
         | Operation::HostSmart { .. }
         | Operation::HostPools {}
         | Operation::HostBtrfs { .. } => storage::perform(context, operation).await,
+        Operation::HostDiskReport {} => host_report::report(context).await,
+        Operation::ContainerDiskReport {} => container_report::report(context).await,
+        Operation::DiskCleanup(order) => cleanup::perform(context, order).await,
         Operation::SshKeys { action } => ssh_keys::perform(context, action).await,
         Operation::HostRepair(what) => repair::perform(context, what).await,
         Operation::HostSetting { setting } => settings::perform(context, setting).await,

@@ -71,6 +71,7 @@ fn refusal_text(class: HelperClass) -> &'static str {
         HelperClass::MailTo => "sending mail is refused",
         HelperClass::Backup => "making and restoring backups is refused",
         HelperClass::Storage => "repairing the host's disks is refused",
+        HelperClass::Cleanup => "deleting data to free disk space is refused",
     }
 }
 
@@ -80,9 +81,9 @@ mod tests {
     use gatewren_base::config::{ConfigError, UpdatesPolicy};
     use gatewren_base::sys::Scratch;
     use gatewren_wire::operations::{
-        Command, ContainerRef, FirmwareAction, HostDiskUsage, HostFileList, HostFileRead,
-        HostFileSearch, HostFileWrite, HostProbe, HostRepair, HostSetting, JobId, LogQuery,
-        MailMessage, PowerPlan, Probe, ProcessOrder, Program, SshKeyAction, SystemRecord,
+        Command, ContainerRef, DiskCleanup, FirmwareAction, HostDiskUsage, HostFileList,
+        HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostRepair, HostSetting, JobId,
+        LogQuery, MailMessage, PowerPlan, Probe, ProcessOrder, Program, SshKeyAction, SystemRecord,
         UnitChange, UnitName, UpdateOrder, UpdateScope,
     };
 
@@ -414,6 +415,20 @@ mod tests {
         })
     }
 
+    /// Operations on disk space.
+    fn disk_space() -> [(Operation, Option<HelperClass>); 3] {
+        let cleanup = DiskCleanup {
+            items: Vec::new(),
+            agent: String::new(),
+        };
+        let of = |operation, class| (operation, Some(class));
+        [
+            of(Operation::HostDiskReport {}, HelperClass::HostReads),
+            of(Operation::ContainerDiskReport {}, HelperClass::LxcReads),
+            of(Operation::DiskCleanup(cleanup), HelperClass::Cleanup),
+        ]
+    }
+
     fn everything() -> Vec<(Operation, Option<HelperClass>)> {
         let container = || -> ContainerRef { "web".parse().unwrap() };
         let command = || Command {
@@ -469,6 +484,7 @@ mod tests {
             .chain(updates())
             .chain(files())
             .chain(backups())
+            .chain(disk_space())
             .chain(switches().map(|switch| (switch, Some(HelperClass::Network))))
             .chain(keys().map(|key| (key, Some(HelperClass::SshKeys))))
             .chain(repairs().map(|repair| (repair, Some(HelperClass::Storage))))
@@ -502,6 +518,7 @@ mod tests {
                 | HelperClass::Network
                 | HelperClass::Backup
                 | HelperClass::HostSettings
+                | HelperClass::Cleanup
                 | HelperClass::Storage => ["\"off\"", "\"on\""],
                 HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],

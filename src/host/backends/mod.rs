@@ -64,7 +64,7 @@ pub use processes::{Processes, TopProcesses};
 pub use settings::{CompressedSwap, Governors, HostConfiguration, HostSettings};
 pub use shell::{Shell, ShellCall};
 pub use ssh::Ssh;
-pub use storage::{DiskHealth, DiskUsage, Storage};
+pub use storage::{CleanupRequest, DiskHealth, DiskReport, DiskReports, DiskUsage, Storage};
 pub use stored_outputs::{KEPT_FOR, StoredOutputs};
 pub use systemd::{
     ChangedUnits, Systemd, SystemdUnits, SystemdView, Unit, UnitEvents, UnitFileState, UnitLine,
@@ -77,16 +77,16 @@ pub use update_history::UpdateHistory;
 pub use updates::{UpdateCheck, Updates, UpgradeRequest};
 
 pub use crate::helper_client::{
-    Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, ComposeService,
-    ContainerHealth, ContainerImage, ContainerListener, ContainerRef, ContainerUsage, CountryCode,
-    DefinitionChanges, EngineDescription, EngineFacts, EngineMountFacts, FileEntry, FileFacts,
-    FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead,
-    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, KillReason,
-    LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MailMessage, NameServers,
-    PackageName, ProcessOrder, Program, PublicKey, RepairResult, RuntimeReport, SettingWord,
-    SnapshotName, SshAccount, SshKeyChange, Ssid, StackRef, TargetName, Transport, Tunnel,
-    TunnelName, UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup, Vitals,
-    WifiAction, WifiNetwork, WifiStatus,
+    Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, CleanupOrder,
+    CleanupResult, ComposeService, ContainerHealth, ContainerImage, ContainerListener,
+    ContainerRef, ContainerUsage, CountryCode, DefinitionChanges, EngineDescription, EngineFacts,
+    EngineMountFacts, FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint, FirmwareId,
+    HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostName, HostRepair, HostSetting,
+    InsidePath, JobId, Keyboard, KillReason, LogCursor, LogFile, LogOrder, LogPattern, LogPriority,
+    LogQuery, MAX_CLEANUP_ITEMS, MailMessage, NameServers, PackageName, ProcessOrder, Program,
+    PublicKey, RepairResult, RuntimeReport, SettingWord, SnapshotName, SshAccount, SshKeyChange,
+    Ssid, StackRef, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
+    UnreadableTarget, UpdateScope, VerifiedBackup, Vitals, WifiAction, WifiNetwork, WifiStatus,
 };
 pub use gatewren_base::config::{Glob, InvalidGlob, RuntimeKind};
 pub use gatewren_base::sys::neutralise;

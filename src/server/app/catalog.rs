@@ -9,8 +9,8 @@ use crate::notify::NotificationSender;
 use crate::toolsets::{self, AccessSources, AgentLimits, OutputResources, StateResources};
 use gatewren_base::config::LiveSettings;
 use gatewren_host::backends::{
-    Backups, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs, Journal, Lxc,
-    Network, Power, Processes, Shell, Ssh, Storage, Systemd, SystemdUnits, Updates,
+    Backups, DiskReports, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs,
+    Journal, Lxc, Network, Power, Processes, Shell, Ssh, Storage, Systemd, SystemdUnits, Updates,
 };
 use gatewren_host::observer::ObserverHandle;
 use gatewren_store::state::{Notifications, State, StateViews, Ui};
@@ -213,6 +213,8 @@ fn add_host(catalog: &mut Catalog, on: Backends, rows: ToolSelection) -> Result<
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::processes(Arc::new(on.processes)))?;
     catalog.add(toolsets::network(host.clone()))?;
+    let reports = DiskReports::new(host.clone(), &on.storage);
+    catalog.add(toolsets::disk_space(Arc::new(reports)))?;
     catalog.add(toolsets::disks(host))?;
     add_hardware(catalog, on.network, on.storage, rows)?;
     catalog.add(toolsets::ssh(Arc::new(on.ssh)))?;

@@ -39,6 +39,7 @@ pub use containers::lifecycle::tools as containers;
 pub use containers::logs::tools as container_logs;
 pub use containers::settings::tools as container_settings;
 pub use containers::stacks::tools as stacks;
+pub use host::disk_space::tools as disk_space;
 pub use host::disks::tools as disks;
 pub use host::files::tools as files;
 pub use host::firmware::tools as firmware;

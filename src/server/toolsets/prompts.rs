@@ -84,13 +84,13 @@ const ROWS: [Row; 4] = [
         title: "Free disk space",
         description: "The disks, their free space, and the size of directories and containers, to find data to remove",
         argument: None,
-        needs: &["disk_list"],
+        needs: &["disk_list", "disk_report"],
         task: "Find data that could be removed from the disks of this server. Begin with data that frees the most \
                space at the least risk. Explain how to check whether each item is still needed. Remove nothing yet.",
         looks: |_| {
             vec![
                 ("disk_list", json!({})),
-                ("disk_usage", json!({})),
+                ("disk_report", json!({})),
                 ("container_list", json!({})),
             ]
         },

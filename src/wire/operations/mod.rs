@@ -5,6 +5,7 @@ mod arguments;
 mod audit_head;
 mod backup;
 mod backup_facts;
+mod cleanup;
 mod command;
 mod container_action;
 mod container_paths;
@@ -22,6 +23,7 @@ mod log_query;
 mod name_servers;
 mod operation;
 mod operation_facts;
+mod operation_queries;
 mod outcome;
 mod owner_message;
 mod probe;
@@ -48,6 +50,11 @@ pub use audit_head::AuditHead;
 pub use backup::{BackupAction, BackupId, BackupSubject, TargetName};
 pub use backup_facts::{
     ArchiveFormat, Backup, BackupList, BackupTarget, TargetKind, UnreadableTarget, VerifiedBackup,
+};
+pub use cleanup::{
+    CLEANUP_MARK, CleanupFinding, CleanupItem, CleanupOrder, CleanupResult, ContainerDiskReport,
+    ContainerSize, DUMP_DIRECTORIES, DirectorySize, DiskCleanup, DumpPath, EngineDiskUse,
+    HostDiskReport, ImageDigest, KernelRelease, MAX_CLEANUP_ITEMS, VolumeName,
 };
 pub use command::{Command, Program};
 pub use container_action::{

@@ -4,12 +4,14 @@
 use serde::{Deserialize, Serialize};
 
 use gatewren_base::config::HelperClass::{
-    ContainerShell, HostFileReads, HostFileWrites, HostLogs, HostReads, HostSettings, HostShell,
-    LxcManage, LxcReads, LxcWrites, MailTo, Network, Power, Storage, Units, Updates, UpdatesApply,
+    Cleanup, ContainerShell, HostFileReads, HostFileWrites, HostLogs, HostReads, HostSettings,
+    HostShell, LxcManage, LxcReads, LxcWrites, MailTo, Network, Power, Storage, Units, Updates,
+    UpdatesApply,
 };
 
 use super::arguments::{HostDiskUsage, PowerPlan};
 use super::backup::BackupAction;
+use super::cleanup::DiskCleanup;
 use super::command::Command;
 use super::container_action::ContainerAction;
 use super::container_ref::ContainerRef;
@@ -311,6 +313,12 @@ operations! {
         /// Sum up the contents of a directory of the host, and print the sums of the directories below it: for each one
         /// bytes, a tab, the path and a NUL (`du`).
         HostDiskUsage(HostDiskUsage) = reads("host_disk_usage", HostReads);
+        /// Print what fills the host's disks as JSON ([`HostDiskReport`](super::cleanup::HostDiskReport)).
+        HostDiskReport {} = reads("host_disk_report", HostReads);
+        /// Print the sizes of containers as JSON ([`ContainerDiskReport`](super::cleanup::ContainerDiskReport)).
+        ContainerDiskReport {} = reads("container_disk_report", LxcReads);
+        /// Delete what a report found; print a JSON list of [`CleanupResult`](super::cleanup::CleanupResult) after a mark.
+        DiskCleanup(DiskCleanup) = changes("disk_cleanup", Cleanup).takes(TimeClass::Copy);
         /// Print a disk's SMART data, as `smartctl` prints it in JSON; a sleeping disk is not woken.
         HostSmart {
             /// The disk.
@@ -375,22 +383,5 @@ operations! {
         } with (action) = action.facts();
         /// Send a message to the recipient that `helper.toml` names.
         Mail(MailMessage) = changes("mail", MailTo);
-    }
-}
-
-impl Operation {
-    /// The operation's name in the wire format and in the log.
-    pub fn name(&self) -> &'static str {
-        self.facts().name
-    }
-
-    /// Whether the operation is read-only.
-    pub fn is_read_only(&self) -> bool {
-        self.facts().is_read_only
-    }
-
-    /// The container that the operation is about, if any.
-    pub fn container(&self) -> Option<&ContainerRef> {
-        self.facts().container
     }
 }

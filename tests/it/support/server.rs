@@ -45,6 +45,12 @@ pub struct Builder {
     options: Vec<OsString>,
 }
 
+/// A directory of the host, and the one of a test that replaces it.
+pub struct Place {
+    pub of_host: &'static str,
+    pub own: PathBuf,
+}
+
 /// Returns a builder for a server with the policy `operate` and its own directory, as the defaults.
 pub fn server() -> Builder {
     Builder {
@@ -130,6 +136,28 @@ impl Builder {
         let mut words = engine.inside();
         words.push(env!("CARGO_BIN_EXE_gatewren").into());
         self.runner = Some(words);
+        self
+    }
+
+    /// Runs it with its own mounts: each existing directory of the host is replaced by a directory of the test.
+    pub fn with_places(mut self, places: &[Place]) -> Self {
+        const MOUNT: &str = "while [ \"$1\" != -- ]; do mount --bind \"$1\" \"$2\"; shift 2; done; shift; exec \"$@\"";
+        let words = [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-ec",
+            MOUNT,
+            "mount",
+        ];
+        let mut runner: Vec<OsString> = words.iter().map(OsString::from).collect();
+        for place in places {
+            runner.extend([place.own.clone().into(), place.of_host.into()]);
+        }
+        runner.extend(["--".into(), env!("CARGO_BIN_EXE_gatewren").into()]);
+        self.runner = Some(runner);
         self
     }
 

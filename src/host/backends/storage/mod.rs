@@ -6,8 +6,10 @@ mod md;
 mod pools;
 mod repair;
 mod smart;
+mod space;
 mod usage;
 
 pub use disks::Storage;
 pub use health::DiskHealth;
+pub use space::{CleanupRequest, DiskReport, DiskReports};
 pub use usage::DiskUsage;

@@ -1,5 +1,6 @@
 //! Tools about the host.
 
+pub mod disk_space;
 pub mod disks;
 pub mod files;
 pub mod firmware;

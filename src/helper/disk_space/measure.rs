@@ -1,0 +1,167 @@
+//! Sizes of directories, counted by `du` within a time limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use gatewren_wire::operations::{DirectorySize, OperationRefusal, Stream};
+
+use crate::context::orphans::Orphans;
+use crate::context::tools::{HostTool, start};
+
+/// The most bytes of the output that are read; `du` is ended then.
+const OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+
+/// The most paths of one count; others are not counted.
+const MAX_PATHS: usize = 2000;
+
+/// What to count.
+pub struct SizeRequest {
+    /// The absolute paths, each with its content on its own file system.
+    pub paths: Vec<String>,
+    /// How many levels below each are listed separately.
+    pub depth: u8,
+    /// The least size that is listed, in bytes.
+    pub least_bytes: u64,
+    /// The most time for all together. After it, `du` is killed, and what it has counted is returned.
+    pub time: Duration,
+}
+
+/// The counted sizes.
+#[derive(Debug, Default)]
+pub struct CountedSizes {
+    /// The directories, each after those below it.
+    pub sizes: Vec<DirectorySize>,
+    /// Whether all was counted in time.
+    pub is_complete: bool,
+}
+
+/// Counts. What disappears meanwhile is not counted.
+pub async fn count(
+    request: SizeRequest,
+    orphans: &Arc<Orphans>,
+) -> Result<CountedSizes, OperationRefusal> {
+    if request.paths.is_empty() {
+        return Ok(CountedSizes {
+            is_complete: true,
+            ..CountedSizes::default()
+        });
+    }
+    let tool = tool(&request);
+    let (child, mut outputs) = start(&tool, orphans)?;
+    let mut text = Vec::new();
+    let collect = async {
+        loop {
+            tokio::select! {
+                exit = child.wait() => return exit.is_ok(),
+                (which, bytes) = outputs.next() => {
+                    if which == Stream::Stdout {
+                        text.extend(bytes);
+                    }
+                    if text.len() > OUTPUT_BYTES {
+                        return false;
+                    }
+                }
+            }
+        }
+    };
+    let has_ended = timeout(request.time, collect).await.unwrap_or(false);
+    if !has_ended {
+        child.kill();
+        let _ = child.wait().await;
+    }
+    text.extend(outputs.rest(Stream::Stdout).flatten());
+    Ok(CountedSizes {
+        sizes: parse(&text),
+        is_complete: has_ended && request.paths.len() <= MAX_PATHS,
+    })
+}
+
+/// Returns the size of one file or directory, or an error if it was not counted in time.
+pub async fn size_of(path: &str, orphans: &Arc<Orphans>) -> Result<u64, OperationRefusal> {
+    /// Enough for a snapshot of some million files.
+    const TIME: Duration = Duration::from_mins(5);
+    let request = SizeRequest {
+        paths: vec![path.to_owned()],
+        depth: 0,
+        least_bytes: 0,
+        time: TIME,
+    };
+    let counted = count(request, orphans).await?;
+    let size = counted.sizes.into_iter().next_back();
+    let size = size.filter(|size| counted.is_complete && size.path == path);
+    size.map(|size| size.bytes).ok_or_else(|| {
+        OperationRefusal::failed("its size cannot be counted; it may be deleted already")
+    })
+}
+
+fn tool(request: &SizeRequest) -> HostTool {
+    let depth = format!("--max-depth={}", request.depth);
+    let least = format!("--threshold={}", request.least_bytes.max(1));
+    let mut args = vec!["--null", "--one-file-system", "--block-size=1", &depth];
+    if request.least_bytes > 0 {
+        args.push(&least);
+    }
+    args.push("--");
+    let paths = request.paths.iter().take(MAX_PATHS).map(String::as_str);
+    HostTool::new("du", args.into_iter().chain(paths))
+}
+
+/// Parses `du`'s output; an incomplete last entry is left out.
+fn parse(text: &[u8]) -> Vec<DirectorySize> {
+    let whole = text.iter().rposition(|byte| *byte == 0).unwrap_or(0);
+    let (whole, _) = text.split_at(whole);
+    let entries = whole.split(|byte| *byte == 0).filter_map(|entry| {
+        let (bytes, path) = std::str::from_utf8(entry).ok()?.split_once('\t')?;
+        Some(DirectorySize {
+            path: path.to_owned(),
+            bytes: bytes.parse().ok()?,
+        })
+    });
+    entries.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use gatewren_base::sys::Scratch;
+
+    #[test]
+    fn what_was_cut_off_is_left_out() {
+        let sizes = parse(b"10\t/a\x0020\t/b c\x003");
+        let paths: Vec<&str> = sizes.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(paths, ["/a", "/b c"]);
+        assert!(parse(b"").is_empty() && parse(b"12\t/x").is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_count_has_its_levels_and_a_time_limit() {
+        let scratch = Scratch::new();
+        std::fs::create_dir_all(scratch.join("a/b/c")).unwrap();
+        std::fs::write(scratch.join("a/b/c/big"), vec![1; 1 << 20]).unwrap();
+        let request = |path: &Path, time| SizeRequest {
+            paths: vec![path.display().to_string()],
+            depth: 1,
+            least_bytes: 1 << 19,
+            time,
+        };
+        let orphans = Arc::new(Orphans::default());
+        let counted = count(request(scratch.path(), Duration::from_secs(20)), &orphans).await;
+        let counted = counted.unwrap();
+        assert!(counted.is_complete);
+        let paths: Vec<&str> = counted.sizes.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(
+            paths,
+            [
+                scratch.join("a").to_str().unwrap(),
+                scratch.path().to_str().unwrap()
+            ]
+        );
+        let cut = count(request(Path::new("/"), Duration::ZERO), &orphans).await;
+        let cut = cut.unwrap();
+        assert!(!cut.is_complete);
+    }
+}
