@@ -4,3 +4,4 @@
 pub mod backends;
 pub mod helper_client;
 pub mod observer;
+pub mod sampler;

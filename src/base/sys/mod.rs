@@ -43,6 +43,7 @@ mod page_release;
 mod probe;
 mod proc_dir;
 mod process_table;
+mod quarantine;
 mod random;
 mod requester;
 mod returned_memory;
@@ -106,6 +107,7 @@ pub use process_table::{
     is_root, kill_exactly, nested_pids, own_pid, own_uid, pid_namespace, process, process_name,
     terminate,
 };
+pub use quarantine::move_aside;
 pub use random::{RandomError, random_bytes};
 pub use requester::{Requester, current_requester, on_behalf_of};
 pub use returned_memory::MappedPages;

@@ -3,6 +3,7 @@
 pub mod config_files;
 pub mod copies;
 pub mod definition;
+pub mod delays;
 pub mod files;
 pub mod jailed;
 pub mod logs;

@@ -21,7 +21,7 @@ pub fn usage(groups: &str, payload: Option<&Path>) -> ContainerUsage {
 }
 
 fn read(mount: &Path, groups: &str) -> ContainerUsage {
-    let groups = Groups { mount, groups };
+    let groups = ContainerGroups { mount, groups };
     let unified = groups.unified();
     let mut usage = unified.as_deref().map(version_2).unwrap_or_default();
     usage.memory_bytes = usage.memory_bytes.or_else(|| {
@@ -101,20 +101,24 @@ fn version_1_memory(group: &Path) -> ContainerUsage {
 }
 
 /// The cgroups of one container.
-struct Groups<'a> {
-    mount: &'a Path,
-    groups: &'a str,
+pub(super) struct ContainerGroups<'a> {
+    /// The mount point of the cgroups.
+    pub(super) mount: &'a Path,
+    /// The `/proc/PID/cgroup` of its init.
+    pub(super) groups: &'a str,
 }
 
-impl Groups<'_> {
-    fn unified(&self) -> Option<PathBuf> {
+impl ContainerGroups<'_> {
+    /// Returns its version 2 cgroup, if there is one.
+    pub(super) fn unified(&self) -> Option<PathBuf> {
         ["unified", ""].iter().find_map(|below| {
             let path = self.mount.join(below).join(self.payload("")?);
             path.join("cgroup.procs").exists().then_some(path)
         })
     }
 
-    fn version_1(&self, controller: &str) -> Option<PathBuf> {
+    /// Returns its cgroup under a version 1 controller, whether or not it exists.
+    pub(super) fn version_1(&self, controller: &str) -> Option<PathBuf> {
         Some(self.mount.join(controller).join(self.payload(controller)?))
     }
 
@@ -147,12 +151,12 @@ impl Groups<'_> {
 }
 
 /// Parses a file that contains only a number; `None` for `max`.
-fn number(group: &Path, file: &str) -> Option<u64> {
+pub(super) fn number(group: &Path, file: &str) -> Option<u64> {
     word(group.join(file))?.parse().ok()
 }
 
 /// Parses the number in a line such as `usage_usec 77`.
-fn entry(stat: &str, key: &str) -> Option<u64> {
+pub(super) fn entry(stat: &str, key: &str) -> Option<u64> {
     field(stat, key, ' ')?.parse().ok()
 }
 

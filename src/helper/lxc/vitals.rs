@@ -1,9 +1,15 @@
 //! Reads the state of running containers from the kernel, without starting a program or touching anything in them.
 
-use gatewren_base::sys::own_pid;
-use gatewren_base::sys::source::text;
-use gatewren_wire::operations::{ContainerRef, ContainerUsage, Vitals};
+use std::path::Path;
 
+use gatewren_base::sys::source::text;
+use gatewren_base::sys::{DiskSpace, disk_space, own_pid};
+use gatewren_wire::operations::{
+    ContainerDelays, ContainerRef, ContainerUsage, MeasuredContainer, Vitals,
+};
+use serde::Serialize;
+
+use super::delays::delays;
 use super::network::{NetworkNamespace, same_network};
 use super::usage::usage;
 use crate::context::containers::{CommandEntry, RunningContainer};
@@ -20,6 +26,8 @@ pub fn vitals(container: ContainerRef, running: &RunningContainer) -> Option<Vit
         listeners: network.listeners(),
         shares_host_network: same_network(init, own_pid()),
         usage: ContainerUsage::default(),
+        delays: ContainerDelays::default(),
+        root_space: None,
     };
     // The process id may have been reused during the reads.
     running.still_runs().then_some(vitals)
@@ -27,26 +35,50 @@ pub fn vitals(container: ContainerRef, running: &RunningContainer) -> Option<Vit
 
 /// Returns a container's state with its usage.
 pub fn vitals_and_usage(container: ContainerRef, running: &RunningContainer) -> Option<Vitals> {
+    let root_space = root_space(&container, running);
+    let measured = measure(container.clone(), running)?;
+    let vitals = vitals(container, running)?;
+    Some(Vitals {
+        usage: measured.usage,
+        delays: measured.delays,
+        root_space,
+        ..vitals
+    })
+}
+
+/// Returns a container's counters; `None` if it has already ended. Its ports and addresses are not read.
+pub fn measure(container: ContainerRef, running: &RunningContainer) -> Option<MeasuredContainer> {
     let is_inner = matches!(running.entry, CommandEntry::OciInLxc { .. });
     // These groups would lead to the container of LXC that it runs in.
     let groups = text(format!("/proc/{}/cgroup", running.init)).filter(|_| !is_inner);
     let groups = groups.unwrap_or_default();
     let traffic = NetworkNamespace::of(running.init).traffic();
-    let usage = ContainerUsage {
-        network_received_bytes: traffic.map(|(received, _)| received),
-        network_sent_bytes: traffic.map(|(_, sent)| sent),
-        ..usage(&groups, running.payload.as_deref())
+    let measured = MeasuredContainer {
+        container,
+        init_pid: running.init.try_into().ok()?,
+        usage: ContainerUsage {
+            network_received_bytes: traffic.map(|(received, _)| received),
+            network_sent_bytes: traffic.map(|(_, sent)| sent),
+            ..usage(&groups, running.payload.as_deref())
+        },
+        delays: delays(&groups, running.payload.as_deref()),
     };
-    let vitals = vitals(container, running)?;
-    Some(Vitals { usage, ..vitals })
+    running.still_runs().then_some(measured)
+}
+
+/// Returns the sizes of the file system of its root directory. A user who decides what is mounted there could make
+/// the helper wait for a file system of theirs, so theirs is not read.
+fn root_space(container: &ContainerRef, running: &RunningContainer) -> Option<DiskSpace> {
+    running.check_files(container).ok()?;
+    disk_space(Path::new(&format!("/proc/{}/root/", running.init))).ok()
 }
 
 /// Serializes each as one line.
-pub fn lines(all: impl IntoIterator<Item = Vitals>) -> Vec<u8> {
+pub fn lines<T: Serialize>(all: impl IntoIterator<Item = T>) -> Vec<u8> {
     let mut text = Vec::new();
-    for vitals in all {
+    for one in all {
         // Plain numbers and strings always serialize.
-        if serde_json::to_writer(&mut text, &vitals).is_ok() {
+        if serde_json::to_writer(&mut text, &one).is_ok() {
             text.push(b'\n');
         }
     }

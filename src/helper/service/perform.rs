@@ -4,13 +4,14 @@ use gatewren_wire::operations::{ContainerRef, Operation, OperationEnd, Operation
 
 use super::{container_operations, events, host_operations, policy_check, runtime_report};
 use crate::backup::operations;
+use crate::context::containers::RunningContainer;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::context::tools;
 use crate::host::{mail, updates};
 use crate::lxc::config_files;
 use crate::lxc::paths::{existing, inside};
-use crate::lxc::vitals::{lines, vitals, vitals_and_usage};
+use crate::lxc::vitals::{lines, measure, vitals, vitals_and_usage};
 use crate::processes::commands::{require_root, run_in_container, run_on_host};
 use crate::processes::printing::print;
 use crate::processes::step_error::{StepError, step_end};
@@ -53,6 +54,7 @@ pub async fn perform(
         Operation::ContainerVitals { container } => {
             step_end(container_vitals(context, container.as_ref()).await)
         }
+        Operation::ContainerCounters {} => step_end(container_counters(context).await),
         Operation::ContainerEvents {} => events::report(context).await,
         Operation::ContainerInfo { .. }
         | Operation::ContainerStart { .. }
@@ -114,9 +116,7 @@ async fn container_vitals(
         let of_one = move || Ok(lines(vitals_and_usage(name, &running)));
         return Ok(print(context.relay, of_one).await?);
     }
-    let mut running = helper.containers.still_running();
-    let policy = helper.policy.now();
-    running.retain(|(name, _)| policy.allows_container(name.as_str()));
+    let running = visible_running(helper);
     let of_all = move || {
         let all = running.into_iter();
         Ok(lines(
@@ -124,6 +124,27 @@ async fn container_vitals(
         ))
     };
     Ok(print(context.relay, of_all).await?)
+}
+
+/// Prints the counters of all containers that are known to run.
+async fn container_counters(context: &mut OperationContext<'_>) -> Result<OperationEnd, StepError> {
+    require_root()?;
+    let running = visible_running(context.helper);
+    let of_all = move || {
+        let all = running.into_iter();
+        Ok(lines(
+            all.filter_map(|(name, running)| measure(name, &running)),
+        ))
+    };
+    Ok(print(context.relay, of_all).await?)
+}
+
+/// Returns the containers that are known to run, without those that the policy file hides.
+fn visible_running(helper: &HelperContext) -> Vec<(ContainerRef, RunningContainer)> {
+    let mut running = helper.containers.still_running();
+    let policy = helper.policy.now();
+    running.retain(|(name, _)| policy.allows_container(name.as_str()));
+    running
 }
 
 async fn os_release(

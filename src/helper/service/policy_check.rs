@@ -100,7 +100,7 @@ mod tests {
     }
 
     /// Operations that read containers.
-    fn reads(container: impl Fn() -> ContainerRef) -> [Operation; 8] {
+    fn reads(container: impl Fn() -> ContainerRef) -> [Operation; 9] {
         [
             Operation::RuntimeReport {},
             Operation::ContainerList {},
@@ -114,6 +114,7 @@ mod tests {
                 container: container(),
             },
             Operation::ContainerVitals { container: None },
+            Operation::ContainerCounters {},
             Operation::ContainerDisk {
                 container: container(),
             },

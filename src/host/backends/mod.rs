@@ -41,8 +41,8 @@ pub use error::{BackendError, ErrorKind};
 pub use files::{FilePart, HostFiles};
 pub use helper_capabilities::HelperCapabilities;
 pub use host::{
-    DataLocation, Disk, DiskContent, FilesystemUsage, Host, HostEvents, HostFacts, HostListener,
-    HostMetrics, Interface, MountedFilesystem, Neighbor, NetworkTraffic, Partition,
+    DataLocation, Disk, DiskContent, FilesystemUsage, Host, HostCounters, HostEvents, HostFacts,
+    HostListener, HostMetrics, Interface, MountedFilesystem, Neighbor, NetworkTraffic, Partition,
     ReachableAddress, Route, ServerInfo, ServerTime, Temperature,
 };
 pub use job_piece::JobOutput;
@@ -60,7 +60,7 @@ pub use mail::Mail;
 pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
 pub use outcome::ShellOutcome;
 pub use power::{Power, PowerAction};
-pub use processes::{Processes, TopProcesses};
+pub use processes::{Process, Processes, TopProcesses};
 pub use settings::{CompressedSwap, Governors, HostConfiguration, HostSettings};
 pub use shell::{Shell, ShellCall};
 pub use ssh::Ssh;
@@ -78,15 +78,16 @@ pub use updates::{UpdateCheck, Updates, UpgradeRequest};
 
 pub use crate::helper_client::{
     Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, CleanupOrder,
-    CleanupResult, ComposeService, ContainerHealth, ContainerImage, ContainerListener,
-    ContainerRef, ContainerUsage, CountryCode, DefinitionChanges, EngineDescription, EngineFacts,
-    EngineMountFacts, FileEntry, FileFacts, FileMatch, FileWritten, Fingerprint, FirmwareId,
-    HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostName, HostRepair, HostSetting,
-    InsidePath, JobId, Keyboard, KillReason, LogCursor, LogFile, LogOrder, LogPattern, LogPriority,
-    LogQuery, MAX_CLEANUP_ITEMS, MailMessage, NameServers, PackageName, ProcessOrder, Program,
-    PublicKey, RepairResult, RuntimeReport, SettingWord, SnapshotName, SshAccount, SshKeyChange,
-    Ssid, StackRef, TargetName, Transport, Tunnel, TunnelName, UnitChange, UnitName,
-    UnreadableTarget, UpdateScope, VerifiedBackup, Vitals, WifiAction, WifiNetwork, WifiStatus,
+    CleanupResult, ComposeService, ContainerDelays, ContainerHealth, ContainerImage,
+    ContainerListener, ContainerRef, ContainerUsage, CountryCode, DefinitionChanges,
+    EngineDescription, EngineFacts, EngineMountFacts, FileEntry, FileFacts, FileMatch, FileWritten,
+    Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostName,
+    HostRepair, HostSetting, InsidePath, JobId, Keyboard, KillReason, LogCursor, LogFile, LogOrder,
+    LogPattern, LogPriority, LogQuery, MAX_CLEANUP_ITEMS, MailMessage, MeasuredContainer,
+    NameServers, PackageName, ProcessOrder, Program, PublicKey, RepairResult, RuntimeReport,
+    SettingWord, SnapshotName, SshAccount, SshKeyChange, Ssid, StackRef, TargetName, Transport,
+    Tunnel, TunnelName, UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup,
+    Vitals, WifiAction, WifiNetwork, WifiStatus,
 };
 pub use gatewren_base::config::{Glob, InvalidGlob, RuntimeKind};
 pub use gatewren_base::sys::neutralise;

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::helper_client::{
-    HelperClient, Operation, ProcessOrder, ProcessUsage, ProcessUsageList as SeenProcesses,
+    ContainerRef, HelperClient, Operation, ProcessOrder, ProcessUsage,
+    ProcessUsageList as SeenProcesses,
 };
 use gatewren_base::config::Reach;
 
@@ -110,20 +111,48 @@ impl ProcessesView {
         most: usize,
     ) -> Result<TopProcesses, BackendError> {
         self.access.host()?;
-        let operation = Operation::HostProcesses { order, most: MOST };
-        let answer = ask(&self.helper, operation, PATIENCE, &self.reference).await?;
-        let seen: SeenProcesses = serde_json::from_str(&answer).map_err(|cause| {
-            BackendError::new(
-                ErrorKind::Failed,
-                format!("the helper's list is invalid: {cause}"),
-            )
-        })?;
+        let seen = self.seen(order).await?;
         let users = users(&HostTree::of_this_machine());
         let shown = seen.processes.iter().filter(|one| self.shows(one));
         let processes = shown.map(|one| process(one, &users));
         Ok(TopProcesses {
             processes: processes.take(most).collect(),
             total: self.access.everything().is_ok().then_some(seen.total),
+        })
+    }
+
+    /// Returns the processes of one container that use most, up to `most`: of those that are among the host's hundred
+    /// first.
+    ///
+    /// # Errors
+    /// When the caller has no access to the container, and when the owner does not allow it.
+    pub async fn top_in(
+        &self,
+        container: &ContainerRef,
+        most: usize,
+    ) -> Result<Vec<Process>, BackendError> {
+        if !self.access.shows(container) {
+            let message = format!("there is no container '{container}'");
+            return Err(BackendError::new(ErrorKind::NotFound, message));
+        }
+        let seen = self.seen(ProcessOrder::Cpu).await?;
+        let is_inside = |one: &&ProcessUsage| one.container.as_ref() == Some(container);
+        let inside = seen.processes.iter().filter(is_inside);
+        let shown = inside.filter(|one| self.shows(one));
+        Ok(shown
+            .map(|one| process(one, &BTreeMap::new()))
+            .take(most)
+            .collect())
+    }
+
+    async fn seen(&self, order: ProcessOrder) -> Result<SeenProcesses, BackendError> {
+        let operation = Operation::HostProcesses { order, most: MOST };
+        let answer = ask(&self.helper, operation, PATIENCE, &self.reference).await?;
+        serde_json::from_str(&answer).map_err(|cause| {
+            BackendError::new(
+                ErrorKind::Failed,
+                format!("the helper's list is invalid: {cause}"),
+            )
         })
     }
 

@@ -24,7 +24,6 @@ mod once;
 mod operation;
 mod patch;
 mod pointer;
-mod quarantine;
 mod recent;
 mod replay;
 mod schema;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{error, warn};
 
-use gatewren_base::sys::{FileWaiter, FileWaker, now_ms};
+use gatewren_base::sys::{FileWaiter, FileWaker, move_aside, now_ms};
 
 use super::author::Author;
 use super::author_seal::AuthorKey;
@@ -23,7 +23,6 @@ use super::log::StateLogRetention;
 use super::migration::{RebuiltLog, STEPS};
 use super::patch::Patch;
 use super::pointer::Pointer;
-use super::quarantine::move_aside;
 use super::schema;
 use super::shared::SharedState;
 #[cfg(any(test, feature = "testing"))]

@@ -102,5 +102,7 @@ pub use tunnels::{Tunnel, TunnelPeer};
 pub use unit_change::UnitChange;
 pub use unit_name::UnitName;
 pub use update::{PackageName, UpdateOrder, UpdateScope};
-pub use vitals::{ContainerListener, ContainerUsage, Transport, Vitals};
+pub use vitals::{
+    ContainerDelays, ContainerListener, ContainerUsage, MeasuredContainer, Transport, Vitals,
+};
 pub use wifi::{CountryCode, Ssid, WifiAction, WifiInterface, WifiNetwork, WifiStatus};

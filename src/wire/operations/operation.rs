@@ -106,6 +106,9 @@ operations! {
             #[serde(default)]
             container: Option<ContainerRef>,
         } with (container) = reads("container_vitals", LxcReads).on(container);
+        /// Print the counters of all containers that an earlier query found running, a JSON object
+        /// ([`MeasuredContainer`](super::vitals::MeasuredContainer)) a line.
+        ContainerCounters {} = reads("container_counters", LxcReads);
         /// Count the bytes on disk of a container's root file system, and print them (`du`).
         ContainerDisk {
             /// The container.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::container_ref::ContainerRef;
+use gatewren_base::sys::DiskSpace;
 
 /// A running container as the kernel shows it; LXC is not queried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,12 @@ pub struct Vitals {
     /// Its usage; empty in the frequent query for all containers.
     #[serde(default)]
     pub usage: ContainerUsage,
+    /// What its processes waited for; empty in that query too.
+    #[serde(default)]
+    pub delays: ContainerDelays,
+    /// The size of the file system of its root directory; absent in that query, and where it cannot be read safely.
+    #[serde(default)]
+    pub root_space: Option<DiskSpace>,
 }
 
 /// An open port.
@@ -101,4 +108,53 @@ pub struct ContainerUsage {
     /// Bytes sent by its network since it started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_sent_bytes: Option<u64>,
+}
+
+/// Counters of what a container's processes waited for; values that the kernel does not count are absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContainerDelays {
+    /// The length of a period of the CPU limit, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_period_us: Option<u64>,
+    /// The periods in which the CPU limit stopped it, since it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_throttled_periods: Option<u64>,
+    /// Microseconds in which a process of it waited for a CPU (PSI, `some`), since it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_waited_us: Option<u64>,
+    /// The same for memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_waited_us: Option<u64>,
+    /// The same for disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_waited_us: Option<u64>,
+    /// The share of the last 10 seconds in which a process of it waited for a CPU (PSI, `avg10`), in hundredths of a
+    /// percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_waits_now: Option<u64>,
+    /// The same for memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_waits_now: Option<u64>,
+    /// The same for disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_waits_now: Option<u64>,
+    /// Processes that the kernel killed because memory was used up, since it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oom_kills: Option<u64>,
+}
+
+/// The counters of a running container, for the history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredContainer {
+    /// The container.
+    pub container: ContainerRef,
+    /// The host's process id of its first process; another one means that its counters have begun again.
+    pub init_pid: u32,
+    /// Its usage.
+    #[serde(default)]
+    pub usage: ContainerUsage,
+    /// What its processes waited for.
+    #[serde(default)]
+    pub delays: ContainerDelays,
 }

@@ -13,6 +13,7 @@ use super::super::error::{BackendError, ErrorKind};
 use super::super::source::HostTree;
 use super::addresses::{ReachableAddress, addresses, lasting_addresses};
 use super::clock::{self, ServerTime};
+use super::counters::HostCounters;
 use super::disks::{Disk, disks};
 use super::facts::{self, ServerInfo};
 use super::host_view_cache::HostViewCache;
@@ -112,6 +113,11 @@ impl Host {
             )
         })
         .await
+    }
+
+    /// Returns its counters since the boot. Cheap: neither the helper nor a file system is asked.
+    pub async fn counters(self: &Arc<Self>) -> Result<HostCounters, BackendError> {
+        self.ask(|host| HostCounters::read(&host.tree)).await
     }
 
     /// Returns its network interfaces, sorted by name, with the traffic of each since the boot.

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod clock;
+mod counters;
 mod disks;
 mod events;
 mod facts;
@@ -26,6 +27,7 @@ mod usage;
 
 pub use addresses::ReachableAddress;
 pub use clock::{ServerTime, zone};
+pub use counters::HostCounters;
 pub use disks::{Disk, DiskContent, Partition};
 pub use events::HostEvents;
 pub use facts::{ServerInfo, reboot_packages};

@@ -40,6 +40,14 @@ impl CpuTime {
     }
 }
 
+/// Returns the number of processors in use, from `/proc/stat`.
+pub fn processors(stat: &str) -> usize {
+    let numbers = stat.lines().filter_map(|line| line.strip_prefix("cpu"));
+    numbers
+        .filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+        .count()
+}
+
 /// Returns the boot time in seconds since 1970, from `/proc/stat`.
 pub fn boot_time_s(stat: &str) -> Option<u64> {
     source::field(stat, "btime", ' ')?.parse().ok()
@@ -64,6 +72,15 @@ pub fn some_avg10(pressure: &str) -> Option<f64> {
         .split_whitespace()
         .find_map(|word| word.strip_prefix("avg10="))?;
     average.parse().ok().filter(|share: &f64| share.is_finite())
+}
+
+/// Returns the microseconds since the boot in which some work waited, from `/proc/pressure/*`.
+pub fn some_total_us(pressure: &str) -> Option<u64> {
+    let mut lines = pressure.lines();
+    let line = lines.find_map(|line| line.strip_prefix("some "))?;
+    let mut words = line.split_whitespace();
+    let total = words.find_map(|word| word.strip_prefix("total="))?;
+    total.parse().ok()
 }
 
 /// Returns a share in percent with one decimal; 0 if `whole` is 0.
@@ -100,6 +117,7 @@ mod tests {
         let cpu = "some avg10=1.26 avg60=6.46 avg300=3.97 total=43941774\n\
                    full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
         assert_eq!(some_avg10(cpu), Some(1.26));
+        assert_eq!(some_total_us(cpu), Some(43_941_774));
     }
 
     #[test]
@@ -115,6 +133,7 @@ mod tests {
             assert_eq!(CpuTime::parse(text), None, "{text}");
             assert_eq!(boot_time_s(text), None, "{text}");
             assert_eq!(some_avg10(text), None, "{text}");
+            assert_eq!(some_total_us(text), None, "{text}");
         }
         let max = u64::MAX;
         assert!(CpuTime::parse(&format!("cpu  {max} {max} {max} {max} {max}")).is_some());

@@ -11,4 +11,4 @@ pub use boots::*;
 pub use line::LogLine;
 pub use moment::LogMoment;
 pub use uptime::*;
-pub use view::{Journal, LogPage, LogSearch};
+pub use view::{Journal, JournalView, LogPage, LogSearch};

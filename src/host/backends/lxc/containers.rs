@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use tracing::debug;
 
 use crate::helper_client::{
-    Capture, ContainerRef, ContainerUsage, EngineFacts, FinishedOperation, HelperClient, Operation,
-    OperationEnd, OperationLimits, Vitals,
+    Capture, ContainerRef, ContainerUsage, EngineFacts, FinishedOperation, HelperClient,
+    MeasuredContainer, Operation, OperationEnd, OperationLimits, Vitals,
 };
 use gatewren_base::config::{Reach, RuntimeKind};
 
@@ -174,7 +175,7 @@ impl LxcView {
             container: Some(name),
         };
         let text = self.ask_container(name, operation, QUESTION_TIME).await?;
-        let found = read_vitals(&text)?;
+        let found: Vec<Vitals> = read_lines(&text)?;
         let ended = || {
             let words = format!("container '{name}' is not running; start it first");
             BackendError::new(ErrorKind::NotRunning, words)
@@ -206,21 +207,19 @@ impl LxcView {
     /// running and that still run. Cheap: LXC is not asked.
     pub async fn all_vitals(&self) -> Result<Vec<Vitals>, BackendError> {
         let operation = Operation::ContainerVitals { container: None };
-        let mut all = read_vitals(&self.ask(operation, QUESTION_TIME).await?)?;
+        let mut all: Vec<Vitals> = read_lines(&self.ask(operation, QUESTION_TIME).await?)?;
         all.retain(|vitals| self.access.shows(&vitals.container));
         Ok(all)
     }
 
-    /// Returns the usage of the first `most` running containers. A container whose usage cannot be
-    /// read is left out.
-    pub async fn usages(&self, most: usize) -> Result<Vec<(String, ContainerUsage)>, BackendError> {
-        let mut usages = Vec::new();
-        for running in self.all_vitals().await?.into_iter().take(most) {
-            if let Ok(vitals) = self.vitals(&running.container).await {
-                usages.push((running.container.to_string(), vitals.usage));
-            }
-        }
-        Ok(usages)
+    /// Returns the counters of all containers that [`Self::status`] has found running and that still run, in one
+    /// request. Cheap: no runtime is asked, and ports and addresses are not read.
+    pub async fn counters(&self) -> Result<Vec<MeasuredContainer>, BackendError> {
+        let operation = Operation::ContainerCounters {};
+        let text = self.ask(operation, QUESTION_TIME).await?;
+        let mut all: Vec<MeasuredContainer> = read_lines(&text)?;
+        all.retain(|measured| self.access.shows(&measured.container));
+        Ok(all)
     }
 
     /// Returns all containers in detail, sorted by name. An unreadable one is left out.
@@ -378,7 +377,7 @@ impl LxcView {
     }
 }
 
-fn read_vitals(text: &str) -> Result<Vec<Vitals>, BackendError> {
+fn read_lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, BackendError> {
     let all = text.lines().map(serde_json::from_str);
     all.collect::<Result<_, _>>().map_err(|cause| {
         let words = format!("the helper's answer about containers is invalid: {cause}");

@@ -39,7 +39,7 @@ fn remove_old(path: &Path) {
     kept.sort();
     let surplus = kept.len().saturating_sub(MAX_KEPT);
     for old in kept.drain(..surplus) {
-        warn!(path = %old.display(), "an old damaged state database is removed to save space");
+        warn!(path = %old.display(), "an old damaged database is removed to save space");
         for end in ["", "-wal", "-shm"] {
             // Best effort: the file may be gone already, and nothing depends on its removal.
             let _ = fs::remove_file(with(&old, end));
@@ -74,7 +74,7 @@ fn with(path: &Path, end: &str) -> PathBuf {
 mod tests {
     use std::collections::BTreeSet;
 
-    use gatewren_base::sys::Scratch;
+    use super::super::Scratch;
 
     use super::*;
 
