@@ -18,6 +18,7 @@ mod client_config;
 mod container_reading;
 mod container_tools;
 mod crash_daemon;
+mod diagnose;
 mod dialect;
 mod disk_space;
 mod engine_confinement;

@@ -311,6 +311,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "timezone" => json!("No/Where"),
         "language" | "layout" | "variant" | "model" | "set" => json!("xx"),
         "options" => json!(["xx"]),
+        "metrics" => json!(["cpu_percent"]),
         "pretty_name" => json!("a box"),
         "path" => json!(format!("/nonexistent/{container}")),
         "value" => json!({ "a": 1 }),

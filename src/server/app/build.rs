@@ -40,6 +40,8 @@ use gatewren_host::backends::{
 };
 use gatewren_host::helper_client::{AuditHead, HelperClient};
 use gatewren_host::observer::{ObservedUnits, Observer};
+use gatewren_host::sampler::UsageSampler;
+use gatewren_store::history::UsageHistory;
 use gatewren_store::state::{State, StateError};
 use gatewren_store::vault::{STATE_AUTHOR_KEY, Vault, VaultError, hex};
 use gatewren_wire::registry::Catalog;
@@ -60,8 +62,7 @@ pub struct ServerPlan {
 /// Builds a server: its stores, its certificate, its helper, the backends and tools, and its guard.
 pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let in_force = LiveSettingsSender::new(plan.settings);
-    let address = plan.address;
-    let (settings, live) = (in_force.now(), in_force.live());
+    let (settings, live, address) = (in_force.now(), in_force.live(), plan.address);
     let lock = directory::take(&settings.state_dir, address)?;
     let stop = watch::Sender::new(false);
     // First, so that the helper runs before it gets requests.
@@ -74,6 +75,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let observer = observer(&state, &systemd, &observing, &live);
     let audit = settings.state_dir.join("vault.db");
     spawn_job_end_recorder(&helper, &vault, &state, audit.clone(), &stop);
+    let sampler = sampler(&settings, &observing);
     let jobs = Jobs::new(observing, stop.subscribe());
     let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), audit);
     let logins = Arc::new(Logins::new(vault.clone(), live.clone()));
@@ -88,16 +90,15 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         observer: observer.handle(),
         bounds: bounds.clone(),
         live: live.clone(),
+        history: sampler.history(),
     };
     let catalog = catalog(sources, backends, settings.tools.dialect).map_err(failed)?;
     guard.set_edge(EdgeCheck::of(&settings.edge_jwt).map_err(failed)?);
-    let inbox = inbox(&vault, &state, &live)?;
     // Wait for the helper's first answer: otherwise the first client would see the tools change a moment later.
     bounds.wait_for_answer().await;
     let engine = engine(catalog, &vault, &guard, &settings, &stop).await?;
-    let engine = Arc::new(engine.with_inbox(inbox));
+    let engine = Arc::new(engine.with_inbox(inbox(&vault, &state, &live)?));
     let endpoint = Endpoint::new(engine.clone(), guard, sessions, live.clone());
-    let serving = serve_context(endpoint, tls, live, Some(site), Some(scrape));
     let server = Server {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
         in_force,
@@ -106,13 +107,14 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         state,
         vault,
         engine,
-        serving: Arc::new(serving),
+        serving: Arc::new(serve_context(endpoint, tls, live, Some(site), Some(scrape))),
         notify: Arc::new(SdNotify::from_env()),
         stop,
         bounds,
         notification_sender,
         _lock: lock,
         observer: Mutex::new(Some(observer)),
+        sampler: Mutex::new(Some(sampler)),
         helper: Mutex::new(child),
     };
     server.adopt(&settings);
@@ -131,6 +133,13 @@ fn observer(
         Lxc::new(helper.clone()),
     );
     Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units)
+}
+
+/// Takes the samples of the history.
+fn sampler(settings: &Settings, helper: &HelperClient) -> UsageSampler {
+    let history = UsageHistory::at(settings.state_dir.join("usage.db"));
+    let host = Arc::new(Host::new(helper.clone()));
+    UsageSampler::new(host, Lxc::new(helper.clone()), history)
 }
 
 /// The backends of the tools.
@@ -313,8 +322,7 @@ fn site(
         state: state.clone(),
         live: live.clone(),
         logins,
-        host: Arc::new(Host::new(helper.clone())),
-        lxc: Lxc::new(helper),
+        host: Arc::new(Host::new(helper)),
         samples: Arc::default(),
         readers: Arc::default(),
     }

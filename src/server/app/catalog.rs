@@ -6,13 +6,17 @@ use super::open_changes::OpenChangeCounts;
 use crate::dispatch::{ChangeResources, OpenSessionTable, session_tools};
 use crate::dispatch::{change_tools, schedule_tools};
 use crate::notify::NotificationSender;
-use crate::toolsets::{self, AccessSources, AgentLimits, OutputResources, StateResources};
+use crate::toolsets::{
+    self, AccessSources, AgentLimits, DiagnosisSources, HistoryResources, HistorySources,
+    OutputResources, StateResources,
+};
 use gatewren_base::config::LiveSettings;
 use gatewren_host::backends::{
     Backups, DiskReports, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs,
     Journal, Lxc, Network, Power, Processes, Shell, Ssh, Storage, Systemd, SystemdUnits, Updates,
 };
 use gatewren_host::observer::ObserverHandle;
+use gatewren_store::history::UsageHistory;
 use gatewren_store::state::{Notifications, State, StateViews, Ui};
 use gatewren_store::vault::Vault;
 use gatewren_wire::protocol::Implementation;
@@ -73,6 +77,8 @@ pub struct CatalogSources<'a> {
     pub bounds: HelperCapabilities,
     /// The settings.
     pub live: LiveSettings,
+    /// The usage of the host and its containers over time.
+    pub history: UsageHistory,
 }
 
 /// Which rows of the tables become tools.
@@ -151,7 +157,7 @@ pub fn catalog_of(
     add_channels(&mut catalog, backends.notification_sender.clone(), rows)?;
     let outputs = backends.shell.outputs().clone();
     add_container_names(&mut catalog, backends.lxc.clone());
-    add_host(&mut catalog, backends, rows)?;
+    add_host(&mut catalog, backends, rows, &sources.history)?;
     add_stores(&mut catalog, &sources, &views)?;
     for prompt in toolsets::prompts() {
         catalog.add_prompt(prompt);
@@ -162,6 +168,7 @@ pub fn catalog_of(
     }));
     let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
     let resources = OutputResources::new(Arc::new(resources), outputs);
+    let resources = HistoryResources::new(Arc::new(resources), sources.history.clone());
     let resources = ChangeResources::new(Arc::new(resources), sources.vault.clone());
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;
@@ -208,10 +215,28 @@ fn add_container_names(catalog: &mut Catalog, lxc: Lxc) {
 }
 
 /// Adds the tools that use the host.
-fn add_host(catalog: &mut Catalog, on: Backends, rows: ToolSelection) -> Result<(), CatalogError> {
+fn add_host(
+    catalog: &mut Catalog,
+    on: Backends,
+    rows: ToolSelection,
+    history: &UsageHistory,
+) -> Result<(), CatalogError> {
     let host = Arc::new(on.host);
+    let processes = Arc::new(on.processes);
+    let journal = Arc::new(on.journal);
+    let lxc = Arc::new(on.lxc);
+    add_usage(
+        catalog,
+        DiagnosisSources {
+            lxc: lxc.clone(),
+            host: host.clone(),
+            processes: processes.clone(),
+            journal: journal.clone(),
+            history: history.clone(),
+        },
+    )?;
     catalog.add(toolsets::server(host.clone()))?;
-    catalog.add(toolsets::processes(Arc::new(on.processes)))?;
+    catalog.add(toolsets::processes(processes))?;
     catalog.add(toolsets::network(host.clone()))?;
     let reports = DiskReports::new(host.clone(), &on.storage);
     catalog.add(toolsets::disk_space(Arc::new(reports)))?;
@@ -219,8 +244,7 @@ fn add_host(catalog: &mut Catalog, on: Backends, rows: ToolSelection) -> Result<
     add_hardware(catalog, on.network, on.storage, rows)?;
     catalog.add(toolsets::ssh(Arc::new(on.ssh)))?;
     catalog.add(toolsets::files(Arc::new(on.files)))?;
-    let journal = Arc::new(on.journal);
-    add_containers(catalog, Arc::new(on.lxc), journal.clone())?;
+    add_containers(catalog, lxc, journal.clone())?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
     if rows.have(Systemd::runs_here()) {
@@ -241,6 +265,17 @@ fn add_host(catalog: &mut Catalog, on: Backends, rows: ToolSelection) -> Result<
         catalog.add(toolsets::backups(Arc::new(on.backups)))?;
     }
     Ok(())
+}
+
+/// Adds the tools about usage over time.
+fn add_usage(catalog: &mut Catalog, sources: DiagnosisSources) -> Result<(), CatalogError> {
+    let history = Arc::new(HistorySources {
+        lxc: sources.lxc.clone(),
+        history: sources.history.clone(),
+    });
+    catalog.add(toolsets::server_history(history.clone()))?;
+    catalog.add(toolsets::container_history(history))?;
+    catalog.add(toolsets::container_diagnosis(Arc::new(sources)))
 }
 
 fn add_containers(

@@ -28,6 +28,7 @@ use gatewren_gate::http::{
 use gatewren_host::backends::HelperCapabilities;
 use gatewren_host::helper_client::HelperChild;
 use gatewren_host::observer::Observer;
+use gatewren_host::sampler::UsageSampler;
 use gatewren_store::state::State;
 use gatewren_store::vault::Vault;
 
@@ -70,6 +71,7 @@ pub struct Server {
     pub(super) notification_sender: NotificationSender,
     pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
+    pub(super) sampler: Mutex<Option<UsageSampler>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
 }
 
@@ -82,8 +84,11 @@ impl Server {
                 let _ = stop.wait_for(|stop| *stop).await;
             }));
         }
-        if let Some(site) = &self.serving.front.site {
-            workers.spawn(site.keep_samples());
+        if let Some(sampler) = lock(&self.sampler).take() {
+            if let Some(site) = &self.serving.front.site {
+                workers.spawn(site.keep_samples(sampler.readings()));
+            }
+            workers.spawn(sampler.run());
         }
         let engine = self.engine.clone();
         workers.spawn(async move { engine.sweep_tasks().await });

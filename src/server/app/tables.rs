@@ -17,6 +17,7 @@ use gatewren_base::sys::{files, random_bytes};
 use gatewren_host::backends::{HelperCapabilities, Host, Lxc, SystemBus, Systemd};
 use gatewren_host::helper_client::HelperClient;
 use gatewren_host::observer::{ObservedUnits, Observer};
+use gatewren_store::history::UsageHistory;
 use gatewren_store::state::{State, StateLogRetention};
 use gatewren_store::vault::Vault;
 use gatewren_wire::registry::Catalog;
@@ -53,6 +54,7 @@ fn build_catalog(scratch: &Path) -> Result<Catalog, BuildError> {
         observer: observer.handle(),
         bounds: HelperCapabilities::unknown(),
         live: Settings::default().into(),
+        history: UsageHistory::at(scratch.join("usage.db")),
     };
     catalog_of(sources, backends, ToolSelection::All, Dialect::default()).map_err(BuildError::new)
 }

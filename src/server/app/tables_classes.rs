@@ -14,8 +14,10 @@ use gatewren_gate::policy::mode;
 #[rustfmt::skip]
 const NO_CODE: &[(&str, &[&str])] = &[
     ("returns what gatewren keeps in its own databases", &[
-        "change_get", "change_list", "changes_since", "context", "job_get", "job_list", "job_output", "job_wait",
-        "notification_list", "read", "schedule_list", "search", "session_list", "state_blame", "state_get", "whoami",
+        "change_get", "change_list", "changes_since", "container_history", "context", "job_get", "job_list",
+        "job_output", "job_wait",
+        "notification_list", "read", "schedule_list", "search", "server_history", "session_list",
+        "state_blame", "state_get", "whoami",
     ]),
     ("changes records of gatewren's own, which are data and never executed", &[
         "change_withdraw", "notification_mark", "notification_remove", "session_kill", "state_put",
@@ -33,7 +35,7 @@ const NO_CODE: &[(&str, &[&str])] = &[
         "firewall_rules", "firmware_check", "host_uptime_history", "kernel_logs", "tunnel_list", "wifi_scan", "wifi_status",
     ]),
     ("starts programs of the host, also for a container; they read its files in a jail", &[
-        "boot_list", "container_logs", "logs_query", "logs_wait", "update_check", "update_history",
+        "boot_list", "container_diagnose", "container_logs", "logs_query", "logs_wait", "update_check", "update_history",
     ]),
     ("asks a systemd about units, at its socket, and starts no program for it", &["unit_list", "unit_status"]),
     ("sends packets that gatewren makes itself", &["dns_query", "network_check_port", "network_ping"]),

@@ -97,6 +97,7 @@ const DURATIONS: &[&str] = &[
     "mean_ms",
     "min_ms",
     "start_delay_s",
+    "step_s",
     "time_ms",
     "timeout_s",
     "ttl_s",

@@ -2,17 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 
-use gatewren_base::config::Reach;
 use gatewren_base::sys::lock;
-use gatewren_host::backends::{ContainerUsage, Host, HostMetrics, Lxc};
-
-/// The interval between two samples. It is long because sampling is most of gatewren's work on an idle host.
-const EVERY: Duration = Duration::from_mins(1);
+use gatewren_host::backends::{ContainerUsage, Host, HostMetrics};
+use gatewren_host::sampler::Readings;
 
 /// The number of samples that are kept, an hour of them; a new one replaces the oldest.
 const KEPT: usize = 60;
@@ -87,23 +83,21 @@ impl Samples {
         self.taken.subscribe()
     }
 
-    /// Samples while it is polled. Values that cannot be read leave a gap.
-    pub async fn keep(&self, host: Arc<Host>, lxc: Lxc) {
-        let mut ticks = interval(EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    /// Samples with each reading of the containers, while it is polled. Values that cannot be read leave a gap.
+    pub async fn keep(&self, host: Arc<Host>, mut readings: Readings) {
         let mut before = Before::default();
-        loop {
-            ticks.tick().await;
+        while readings.changed().await.is_ok() {
             let metrics = host.metrics().await;
-            let view = lxc.view_for(&Reach::everything(), "the owner's page");
-            let containers = view.usages(MAX_CONTAINERS).await;
+            let containers = readings.borrow_and_update().clone();
             let now = Instant::now();
             let passed = before.at.map_or(0.0, |at| (now - at).as_secs_f64());
             if let Ok(metrics) = metrics {
                 self.add_host(&metrics, &mut before, passed);
             }
-            if let Ok(usages) = containers {
-                self.add_containers(usages, &mut before, passed);
+            if let Some(containers) = containers {
+                let measured = containers.iter().take(MAX_CONTAINERS);
+                let usages = measured.map(|one| (one.container.to_string(), one.usage));
+                self.add_containers(usages.collect(), &mut before, passed);
             }
             before.at = Some(now);
             self.taken.send_modify(|count| *count += 1);

@@ -16,7 +16,8 @@ use gatewren_gate::auth::Logins;
 use gatewren_gate::guard::{OwnerRequest, OwnerSession};
 use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions::OwnerContext;
-use gatewren_host::backends::{Host, Lxc};
+use gatewren_host::backends::Host;
+use gatewren_host::sampler::Readings;
 use gatewren_store::state::State;
 use gatewren_store::vault::{ChangeStatus, OWNER, OfferedTool, Vault};
 
@@ -32,8 +33,6 @@ pub struct OwnerSite {
     pub logins: Arc<Logins>,
     /// The host, for the samples.
     pub host: Arc<Host>,
-    /// The containers, for the samples.
-    pub lxc: Lxc,
     /// The samples of the last hour.
     pub samples: Arc<Samples>,
     /// The number of pages that are notified of changes.
@@ -44,10 +43,10 @@ pub struct OwnerSite {
 pub type PageResult = Result<Response<ResponseBody>, PageError>;
 
 impl OwnerSite {
-    /// Samples the host while it is polled.
-    pub fn keep_samples(&self) -> impl Future<Output = ()> + use<> {
-        let (samples, host, lxc) = (self.samples.clone(), self.host.clone(), self.lxc.clone());
-        async move { samples.keep(host, lxc).await }
+    /// Samples the host with each reading of the containers, while it is polled.
+    pub fn keep_samples(&self, readings: Readings) -> impl Future<Output = ()> + use<> {
+        let (samples, host) = (self.samples.clone(), self.host.clone());
+        async move { samples.keep(host, readings).await }
     }
 
     /// The number of changes that wait for the owner.

@@ -29,6 +29,7 @@ mod stored_outputs;
 mod text_cache;
 mod units;
 mod updates;
+mod usage;
 
 pub use access::{AccessSources, AgentLimits, tools as access};
 pub use backups::tools as backups;
@@ -68,3 +69,9 @@ pub use state_put::tools as state_put;
 pub use stored_outputs::OutputResources;
 pub use units::tools as units;
 pub use updates::tools as updates;
+pub use usage::diagnose::tools as container_diagnosis;
+pub use usage::evidence::DiagnosisSources;
+pub use usage::resources::HistoryResources;
+pub use usage::tools::{
+    HistorySources, container_tools as container_history, server_tools as server_history,
+};

@@ -26,7 +26,7 @@ const ROWS: [Row; 4] = [
     Row {
         name: "diagnose_container",
         title: "Diagnose a container",
-        description: "A container's state, resource usage, ports, logs and latest changes, to find the problem",
+        description: "A container's state, usage now and over time, ports, errors and latest changes, to find the problem",
         argument: Some(("container", "The container's name")),
         needs: &["container_info"],
         task: "Find out whether something is wrong with this container, and name the problem. Give your \
@@ -35,9 +35,8 @@ const ROWS: [Row; 4] = [
             let of_it = json!({ "container": container });
             vec![
                 ("container_info", of_it.clone()),
-                ("container_stats", of_it.clone()),
-                ("container_ports", of_it.clone()),
-                ("container_logs", of_it),
+                ("container_diagnose", of_it.clone()),
+                ("container_ports", of_it),
                 ("state_blame", json!({ "pointer": place(container) })),
             ]
         },

@@ -1,0 +1,172 @@
+//! `gatewren:///history/...`: the usage of the last day as resources.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::answer::{UsageColumns, UsageSubject, read};
+use gatewren_base::sys::now_ms;
+use gatewren_store::history::{UsageHistory, UsageMetric, UsageRange};
+use gatewren_store::state::Pointer;
+use gatewren_wire::protocol::{
+    ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError,
+};
+use gatewren_wire::registry::{BoxFuture, ResourceSource, Viewer};
+
+/// The URI prefix of these resources.
+const HISTORY: &str = "gatewren:///history/";
+
+/// After it the host, or this and a container.
+const SERVER: &str = "server";
+const CONTAINERS: &str = "containers";
+
+/// The code of JSON-RPC for a failure of this server.
+const INTERNAL_ERROR: i32 = -32603;
+
+/// The period that they show, in seconds, and the number of points.
+const PERIOD_S: u64 = 24 * 3600;
+const POINTS: u32 = 96;
+
+/// The metrics that they show.
+const METRICS: [UsageMetric; 3] = [
+    UsageMetric::CpuPercent,
+    UsageMetric::CpuThrottledPercent,
+    UsageMetric::MemoryBytes,
+];
+
+/// A resource source that adds the usage over time.
+pub struct HistoryResources {
+    inner: Arc<dyn ResourceSource>,
+    history: UsageHistory,
+}
+
+impl HistoryResources {
+    /// Combines resources with the history.
+    pub fn new(inner: Arc<dyn ResourceSource>, history: UsageHistory) -> Self {
+        Self { inner, history }
+    }
+}
+
+/// Returns whose history a URI names, if the viewer may see it.
+fn subject(uri: &str, viewer: &Viewer) -> Option<UsageSubject> {
+    // Clients may encode the colon of a reference.
+    let path = Pointer::from_uri_path(&format!("/{}", uri.strip_prefix(HISTORY)?)).ok()?;
+    match path.tokens() {
+        [only] if only == SERVER => viewer.reach.host().then_some(UsageSubject::Host),
+        [kind, name] if kind == CONTAINERS => {
+            let may_see = !name.is_empty() && viewer.reach.container(name);
+            may_see.then(|| UsageSubject::Container(name.clone()))
+        }
+        _ => None,
+    }
+}
+
+async fn contents(
+    history: UsageHistory,
+    uri: String,
+    subject: UsageSubject,
+) -> Result<Option<Vec<ResourceContents>>, RpcError> {
+    let now_s = now_ms() / 1000;
+    let range = UsageRange {
+        since_s: now_s.saturating_sub(PERIOD_S),
+        until_s: now_s,
+        now_s,
+        points: POINTS,
+    };
+    let is_host = matches!(subject, UsageSubject::Host);
+    let points = read(&history, subject, range).await;
+    let points = points.map_err(|cause| RpcError::new(INTERNAL_ERROR, cause))?;
+    if points.is_empty() && !is_host {
+        return Ok(None);
+    }
+    // Plain numbers and strings always serialize.
+    let text = serde_json::to_string(&UsageColumns::of(&points, &METRICS));
+    Ok(Some(vec![ResourceContents {
+        uri,
+        mime_type: Some("application/json".to_owned()),
+        text: text.ok(),
+        ..ResourceContents::default()
+    }]))
+}
+
+impl ResourceSource for HistoryResources {
+    fn resources(&self, viewer: &Viewer) -> Vec<Resource> {
+        let mut resources = self.inner.resources(viewer);
+        if viewer.reach.host() {
+            resources.push(Resource {
+                uri: format!("{HISTORY}{SERVER}"),
+                name: "server-history".to_owned(),
+                description: Some("The host's CPU and memory over the last 24 hours".to_owned()),
+                mime_type: Some("application/json".to_owned()),
+                ..Resource::default()
+            });
+        }
+        resources
+    }
+
+    fn templates(&self, viewer: &Viewer) -> Vec<ResourceTemplate> {
+        let mut templates = self.inner.templates(viewer);
+        templates.push(ResourceTemplate {
+            uri_template: format!("{HISTORY}{CONTAINERS}/{{container}}"),
+            name: "container-history".to_owned(),
+            description: Some(
+                "A container's CPU, throttling and memory over the last 24 hours".to_owned(),
+            ),
+            mime_type: Some("application/json".to_owned()),
+            ..ResourceTemplate::default()
+        });
+        templates
+    }
+
+    fn read(
+        &self,
+        viewer: &Viewer,
+        uri: &str,
+    ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
+        if !uri.starts_with(HISTORY) {
+            return self.inner.read(viewer, uri);
+        }
+        match subject(uri, viewer) {
+            Some(subject) => Box::pin(contents(self.history.clone(), uri.to_owned(), subject)),
+            None => Box::pin(std::future::ready(Ok(None))),
+        }
+    }
+
+    fn document(&self, viewer: &Viewer, uri: &str) -> Option<ReadDocument> {
+        self.inner.document(viewer, uri)
+    }
+
+    fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool {
+        !uri.starts_with(HISTORY) && self.inner.can_watch(viewer, uri)
+    }
+
+    fn watch_revision(&self) -> watch::Receiver<u64> {
+        self.inner.watch_revision()
+    }
+
+    fn newest(&self, viewer: &Viewer) -> u64 {
+        self.inner.newest(viewer)
+    }
+
+    fn has_separate_count(&self, uri: &str) -> bool {
+        self.inner.has_separate_count(uri)
+    }
+
+    fn separate_count(&self) -> u64 {
+        self.inner.separate_count()
+    }
+
+    fn watch_separate_count(&self) -> Option<watch::Receiver<u64>> {
+        self.inner.watch_separate_count()
+    }
+
+    fn newest_change(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
+        self.inner.newest_change(viewer, uri, after)
+    }
+
+    fn patches(&self, viewer: &Viewer, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
+        self.inner.patches(viewer, uri, revisions)
+    }
+}
