@@ -154,9 +154,10 @@ impl UsageSampler {
         if !self.failures.is_news("write", failure.as_deref()) {
             return;
         }
-        match failure {
-            Some(cause) => warn!(%cause, "usage samples are lost until this is repaired"),
-            None => info!("usage samples are written again"),
+        if let Some(cause) = failure {
+            warn!(%cause, "usage samples are lost until this is repaired");
+        } else {
+            info!("usage samples are written again");
         }
     }
 
@@ -204,7 +205,7 @@ mod tests {
         let sampler = UsageSampler::new(host, lxc, history.clone()).every(SECOND);
         let readings = sampler.readings();
         let running = tokio::spawn(sampler.run());
-        let samples = timeout(LONG, async {
+        let found = timeout(LONG, async {
             loop {
                 sleep(SECOND / 4).await;
                 let points = history.host(last_hour()).unwrap();
@@ -213,7 +214,7 @@ mod tests {
                 }
             }
         });
-        let points: Vec<UsagePoint> = samples.await.unwrap();
+        let points: Vec<UsagePoint> = found.await.unwrap();
         running.abort();
         let mean = points[0].mean;
         assert!(mean.get(UsageMetric::CpuPercent).is_some());
