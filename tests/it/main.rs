@@ -15,6 +15,7 @@ mod cert;
 mod check;
 mod checklist;
 mod client_config;
+mod container_moves;
 mod container_reading;
 mod container_tools;
 mod crash_daemon;

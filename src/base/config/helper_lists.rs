@@ -1,5 +1,6 @@
 //! The lists in `helper.toml`.
 
+use super::container_store::ContainerStore;
 use super::glob::Glob;
 use super::runtime_kind::RuntimeKind;
 use super::shape::List;
@@ -23,6 +24,13 @@ pub const RUNTIMES: List<RuntimeKind> = List {
 pub const TEMPLATES: List<ContainerTemplate> = List {
     entry: |text| text.parse().ok(),
     like: "an LXC template, such as \"busybox\" or \"debian: download -d debian -r trixie -a amd64\"",
+    may_be_empty: true,
+};
+
+/// Places for containers.
+pub const STORES: List<ContainerStore> = List {
+    entry: |text| text.parse().ok(),
+    like: "a name and the absolute path of a directory, such as \"big: /srv/containers\"",
     may_be_empty: true,
 };
 

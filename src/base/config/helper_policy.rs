@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::backup_target::{BackupTargetSettings, PLACES};
+use super::container_store::ContainerStore;
 use super::error::ConfigError;
 use super::glob::Glob;
 use super::helper_class::HelperClass;
-use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, RUNTIMES, TEMPLATES, USERS};
+use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, RUNTIMES, STORES, TEMPLATES, USERS};
 use super::helper_switches::{ShellPolicy, Switch, UpdatesPolicy};
 use super::key::{Key, key};
 use super::reading;
@@ -54,6 +55,8 @@ pub struct HelperPolicy {
     pub container_files: Switch,
     /// The templates for new containers.
     pub templates: Vec<ContainerTemplate>,
+    /// The places where containers may be moved, besides LXC's own directory.
+    pub container_stores: Vec<ContainerStore>,
     /// Restarting the host and shutting it down.
     pub power: Switch,
     /// Package updates.
@@ -225,6 +228,9 @@ Every value below is the default: uncomment a line to change it.";
             "Templates for new containers: the name of an LXC template, such as \"busybox\", or a name with its\n\
              arguments, such as \"debian: download -d debian -r trixie -a amd64\". A template is a program that root\n\
              runs, and many download files."),
+        key!("", "container_stores", container_stores, STORES,
+            "Places where containers of LXC may be moved with lxc_manage, besides LXC's own directory: a name, and a\n\
+             directory that only root can write, such as [\"big: /srv/containers\"]."),
         key!("", "power", power, Word,
             "Restarting the server, shutting it down, and cancelling both: \"off\" or \"on\". systemd executes it a few\n\
              seconds later, and not while a program holds an inhibitor lock."),
@@ -326,6 +332,7 @@ impl Default for HelperPolicy {
             lxc_manage: Switch::Off,
             container_files: Switch::Off,
             templates: Vec::new(),
+            container_stores: Vec::new(),
             power: Switch::Off,
             updates: UpdatesPolicy::ReadOnly,
             host_logs: true,

@@ -38,18 +38,20 @@ const PROPOSED_BY_OPERATE: [&str; 1] = ["schedule_create"];
 
 /// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
 /// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
-const ESSENTIAL: [&str; 25] = [
+const ESSENTIAL: [&str; 27] = [
     "backup_create",
     "backup_target_list",
     "change_get",
     "container_diagnose",
     "container_list",
     "container_logs",
+    "container_move",
     "container_restart",
     "container_shell",
     "container_start",
     "container_stats",
     "container_stop",
+    "container_storage",
     "disk_cleanup",
     "disk_report",
     "job_wait",

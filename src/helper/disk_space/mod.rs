@@ -6,4 +6,4 @@ pub mod container_report;
 mod host_items;
 pub mod host_report;
 mod kernels;
-mod measure;
+pub mod measure;

@@ -9,6 +9,8 @@ pub mod jailed;
 pub mod logs;
 pub mod network;
 pub mod paths;
+pub mod relocation;
 pub mod snapshots;
+pub mod storage;
 pub mod usage;
 pub mod vitals;

@@ -4,6 +4,7 @@ use gatewren_wire::operations::{
     ContainerAction, ContainerRef, Operation, OperationEnd, OperationRefusal,
 };
 
+use super::container_move;
 use super::runtime::{ContainerRuntime, info_lines};
 use crate::context::helper_context::HelperContext;
 use crate::context::lxc_tools::{freezer, tool_for};
@@ -93,6 +94,16 @@ impl ContainerRuntime for LxcRuntime {
             ContainerAction::Freeze {} => return freeze(context, container, "lxc-freeze").await,
             ContainerAction::Unfreeze {} => {
                 return freeze(context, container, "lxc-unfreeze").await;
+            }
+            ContainerAction::Storage {} => {
+                return Box::pin(container_move::print_storage(context, container)).await;
+            }
+            ContainerAction::Move { to, grace_s } => {
+                let moved = container_move::move_to(context, container, to, *grace_s);
+                return Box::pin(moved).await;
+            }
+            ContainerAction::RemoveOldCopy {} => {
+                return Box::pin(container_move::remove_old(context, container)).await;
             }
             ContainerAction::Autostart { on } => {
                 definition::autostart(helper, container, *on).await

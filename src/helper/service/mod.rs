@@ -1,7 +1,8 @@
 //! The helper's service: its socket, its connections, the owner's policy, and which module performs an operation.
 
 pub mod connection;
-pub mod container_operations;
+pub mod container_move;
+mod container_operations;
 pub mod definition_watch;
 pub mod engine_facts;
 pub mod engine_image;

@@ -21,6 +21,7 @@ use gatewren_base::sys::{adopt_orphans, hold_few_program_pages};
 use gatewren_base::telemetry::SdNotify;
 
 use super::connection::serve_connection;
+use super::container_move::settle_all;
 use crate::context::definitions::ContainerDefinitions;
 use crate::context::helper_context::{HelperContext, sweep};
 use crate::context::jobs::JobTable;
@@ -101,6 +102,7 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
     // Three notifications in the watchdog's timeout.
     let mut sign_of_life = notify.watchdog().map(|limit| interval(limit / 3));
     tracing::info!(uid = settings.allow_uid, lxcpath = ?helper.containers.lxcpath(), "helper is listening");
+    tokio::spawn(settle_all(Arc::clone(&helper)));
     notify.status(SERVING);
     notify.ready();
     let why = loop {

@@ -79,15 +79,16 @@ pub use updates::{UpdateCheck, Updates, UpgradeRequest};
 pub use crate::helper_client::{
     Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, CleanupOrder,
     CleanupResult, ComposeService, ContainerDelays, ContainerHealth, ContainerImage,
-    ContainerListener, ContainerRef, ContainerUsage, CountryCode, DefinitionChanges,
-    EngineDescription, EngineFacts, EngineMountFacts, FileEntry, FileFacts, FileMatch, FileWritten,
-    Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead, HostFileSearch, HostName,
-    HostRepair, HostSetting, InsidePath, JobId, Keyboard, KillReason, LogCursor, LogFile, LogOrder,
-    LogPattern, LogPriority, LogQuery, MAX_CLEANUP_ITEMS, MailMessage, MeasuredContainer,
-    NameServers, PackageName, ProcessOrder, Program, PublicKey, RepairResult, RuntimeReport,
-    SettingWord, SnapshotName, SshAccount, SshKeyChange, Ssid, StackRef, TargetName, Transport,
-    Tunnel, TunnelName, UnitChange, UnitName, UnreadableTarget, UpdateScope, VerifiedBackup,
-    Vitals, WifiAction, WifiNetwork, WifiStatus,
+    ContainerListener, ContainerRef, ContainerStorage, ContainerUsage, CountryCode,
+    DefinitionChanges, EngineDescription, EngineFacts, EngineMountFacts, FileEntry, FileFacts,
+    FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead,
+    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, KillReason,
+    LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MAX_CLEANUP_ITEMS,
+    MailMessage, MeasuredContainer, MovedContainer, NameServers, PackageName, ProcessOrder,
+    Program, PublicKey, RepairResult, RuntimeReport, SettingWord, SnapshotName, SshAccount,
+    SshKeyChange, Ssid, StackRef, StoreName, TargetName, Transport, Tunnel, TunnelName, UnitChange,
+    UnitName, UnreadableTarget, UpdateScope, VerifiedBackup, Vitals, WifiAction, WifiNetwork,
+    WifiStatus,
 };
 pub use gatewren_base::config::{Glob, InvalidGlob, RuntimeKind};
 pub use gatewren_base::sys::neutralise;

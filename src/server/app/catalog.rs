@@ -287,6 +287,7 @@ fn add_containers(
     catalog.add(toolsets::container_settings(lxc.clone()))?;
     catalog.add(toolsets::stacks(lxc.clone()))?;
     catalog.add(toolsets::container_copies(lxc.clone()))?;
+    catalog.add(toolsets::container_moves(lxc.clone()))?;
     catalog.add(toolsets::container_files(lxc.clone()))?;
     catalog.add(toolsets::container_logs(lxc, journal))
 }

@@ -31,7 +31,7 @@ const NO_CODE: &[(&str, &[&str])] = &[
         "server_info", "server_metrics", "server_processes", "server_time", "ssh_key_list",
     ]),
     ("starts fixed programs of the host; no tool of class read or write can replace them", &[
-        "backup_list", "backup_target_list", "backup_verify", "container_info", "disk_health", "disk_report", "disk_usage",
+        "backup_list", "backup_target_list", "backup_verify", "container_info", "container_storage", "disk_health", "disk_report", "disk_usage",
         "firewall_rules", "firmware_check", "host_uptime_history", "kernel_logs", "tunnel_list", "wifi_scan", "wifi_status",
     ]),
     ("starts programs of the host, also for a container; they read its files in a jail", &[
@@ -69,7 +69,7 @@ const CODE: &[(Risk, &[&str])] = &[
     ]),
     // Programs that others made; the caller chooses one of them.
     (Risk::Disrupt, &[
-        "backup_restore", "disk_cleanup", "container_create", "container_rebuild", "container_restart",
+        "backup_restore", "disk_cleanup", "container_create", "container_move", "container_rebuild", "container_restart",
         "container_snapshot_restore", "firmware_update", "stack_restart", "tunnel_up", "unit_restart", "unit_start",
         "update_apply",
     ]),

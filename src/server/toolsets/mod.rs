@@ -38,6 +38,7 @@ pub use containers::copies::tools as container_copies;
 pub use containers::files::tools as container_files;
 pub use containers::lifecycle::tools as containers;
 pub use containers::logs::tools as container_logs;
+pub use containers::moves::tools as container_moves;
 pub use containers::settings::tools as container_settings;
 pub use containers::stacks::tools as stacks;
 pub use host::disk_space::tools as disk_space;

@@ -6,6 +6,7 @@ use gatewren_base::config::HelperClass::{ContainerFiles, LxcManage, LxcReads, Lx
 
 use super::container_paths::InsidePath;
 use super::container_ref::ContainerRef;
+use super::container_storage::StoreName;
 use super::host_setting::HostName;
 use super::log_query::LogCursor;
 use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
@@ -56,6 +57,19 @@ pub enum ContainerAction {
         /// The copy's name.
         to: ContainerRef,
     },
+    /// Print where its files are and where they could be moved, as JSON
+    /// ([`ContainerStorage`](super::container_storage::ContainerStorage)).
+    Storage {},
+    /// Stop it, move its files, start it again if it ran, and print the result as JSON
+    /// ([`MovedContainer`](super::container_storage::MovedContainer)).
+    Move {
+        /// The place.
+        to: StoreName,
+        /// Seconds to wait for an orderly shutdown; 0 kills at once.
+        grace_s: u32,
+    },
+    /// Delete the copy that the last move left.
+    RemoveOldCopy {},
     /// Delete the container and all its data.
     Destroy {
         /// Whether a running container is stopped first.
@@ -213,6 +227,9 @@ impl ContainerAction {
             Self::Forget { .. } => copies("container_forget"),
             Self::Clone { .. } => copies("container_clone"),
             Self::Destroy { .. } => copies("container_destroy"),
+            Self::Storage {} => reads("container_storage", LxcReads),
+            Self::Move { .. } => changes("container_move", LxcManage).takes(TimeClass::Backup),
+            Self::RemoveOldCopy {} => copies("container_remove_old_copy"),
             Self::Log { .. } => reads("container_log", LxcReads),
             Self::Record { .. } => reads("container_record", LxcReads),
             Self::Printed { .. } => reads("container_printed", LxcReads),

@@ -10,6 +10,7 @@ mod command;
 mod container_action;
 mod container_paths;
 mod container_ref;
+mod container_storage;
 mod device;
 mod engine_facts;
 mod firmware;
@@ -63,6 +64,7 @@ pub use container_action::{
 };
 pub use container_paths::{InsideEntry, InsideKind, InsidePath};
 pub use container_ref::ContainerRef;
+pub use container_storage::{ContainerStorage, MovedContainer, StoreFacts, StoreName};
 pub use device::{DiskName, TunnelName};
 pub use engine_facts::{
     ComposeDependency, ComposeService, ContainerHealth, ContainerImage, DependencyCondition,

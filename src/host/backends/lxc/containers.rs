@@ -46,9 +46,9 @@ pub struct Lxc {
 /// clone is cheap.
 #[derive(Debug, Clone)]
 pub struct LxcView {
-    helper: HelperClient,
-    access: AccessFilter,
-    reference: String,
+    pub(super) helper: HelperClient,
+    pub(super) access: AccessFilter,
+    pub(super) reference: String,
 }
 
 impl Lxc {

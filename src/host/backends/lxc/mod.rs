@@ -7,6 +7,7 @@ mod details;
 mod events;
 mod inside;
 mod listing;
+mod moves;
 mod runtimes;
 mod stack_changes;
 mod stack_order;

@@ -4,5 +4,6 @@ pub mod copies;
 pub mod files;
 pub mod lifecycle;
 pub mod logs;
+pub mod moves;
 pub mod settings;
 pub mod stacks;
