@@ -9,6 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::owner_page::{code, get, house, set_up};
 use crate::support::client::Client;
 use crate::support::command::{add_agent, refused, tell, tell_by, words};
 use crate::support::machine::{IN_TIME, skip, wait_until};
@@ -392,4 +393,34 @@ fn an_agent_learns_nothing_of_another_agents_schedules_and_changes_none() {
     let gone = one.call("schedule_delete", json!({ "schedule": "mine" }));
     assert_eq!(gone.send().data()["name"], "mine");
     assert_eq!(tell(&home.0, &["schedule", "list"]).0, json!([]));
+}
+
+#[test]
+fn the_owners_page_shows_a_proposed_schedule_in_words_and_the_schedules_of_all_agents() {
+    let home = Directory::new();
+    let server = house(&home);
+    let owner = server.client();
+    let cookie = set_up(&owner, &code(&home));
+    let client = agent(&home.0, &server, "clerk", &["--policy", "operate"]);
+    let asked = schedule("weekly <b>", "daily", "x");
+    let why = client.call("schedule_create", asked).send().failure();
+    assert!(why.contains("name"), "{why}");
+    let asked = schedule("tidy", "Mon 03:00", "<i>");
+    let change = client.call("schedule_create", asked).send().data();
+    let change = change["change"].as_str().unwrap().to_owned();
+    let page = get(&owner, &format!("/owner/changes/{change}"), &cookie).body;
+    assert!(page.contains("every Monday at 03:00"), "{page}");
+    assert!(!page.contains("<i>"), "{page}");
+    tell(&home.0, &["inbox", "approve", &change, "--wait"]);
+    let page = get(&owner, "/owner/agents", &cookie).body;
+    for text in [
+        "Schedules",
+        "tidy",
+        "clerk",
+        "every Monday at 03:00",
+        "state_put",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!page.contains("<i>"), "{page}");
 }

@@ -11,7 +11,7 @@ use super::frame::{Tab, proof};
 use super::page_error::PageError;
 use super::parts::{name, notice, table, time_or};
 use super::site::{PageResult, SignedInRequest};
-use super::texts;
+use super::{schedules, texts};
 use gatewren_base::sys::now_ms;
 use gatewren_gate::owner_actions::{
     AUTHORITY_FILE, SnippetConnection, admit, expires_soon, snippets, token_status,
@@ -53,6 +53,7 @@ fn render_list(
         h1 { (texts::AGENTS) }
         (asked.render_notice())
         @if current.is_empty() { p { (texts::NO_AGENTS) } } @else { (listing(texts::AGENTS, &rows(&current))) }
+        (schedules::section(site, &agents)?)
         section {
             h2 { (texts::NEW_AGENT) }
             @if let Some(words) = wrong { (notice(words, true)) }

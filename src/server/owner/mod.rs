@@ -29,6 +29,7 @@ mod parts;
 mod profile;
 mod routes;
 mod samples;
+mod schedules;
 mod sign_in;
 mod site;
 mod texts;

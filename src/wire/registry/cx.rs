@@ -227,15 +227,8 @@ impl Cx {
 
     /// Sets the function that checks a call before it is scheduled.
     #[must_use]
-    pub fn with_call_check<F>(
-        self,
-        check: impl Fn(ScheduledCall) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = std::result::Result<CheckedCall, ToolError>> + Send + 'static,
-    {
-        let check = move |asked| Box::pin(check(asked)) as BoxFuture<_>;
-        self.change(|inner| inner.call_check = Some(Box::new(check)))
+    pub fn with_call_check(self, check: Box<CallCheck>) -> Self {
+        self.change(|inner| inner.call_check = Some(check))
     }
 
     /// Checks with the caller's permissions a call that is to be made later.

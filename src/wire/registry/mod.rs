@@ -35,7 +35,7 @@ pub use permit::Permit;
 pub use portable::complaints;
 pub use prompt::{PromptAnswer, PromptRow};
 pub use resource::{BoxFuture, ResourceSource, Viewer};
-pub use scheduled_call::{CheckedCall, ScheduledCall};
+pub use scheduled_call::{CallCheck, CheckedCall, ScheduledCall};
 pub use scope::Scope;
 pub use task::TaskSupport;
 pub use tool::Tool;

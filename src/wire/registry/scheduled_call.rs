@@ -28,5 +28,5 @@ pub struct CheckedCall {
 }
 
 /// Checks a call that is to be made later, with the caller's permissions.
-pub(super) type CallCheck =
+pub type CallCheck =
     dyn Fn(ScheduledCall) -> BoxFuture<Result<CheckedCall, ToolError>> + Send + Sync;

@@ -36,9 +36,9 @@ pub(in crate::dispatch) fn with_check(
         return cx;
     }
     let (engine, who) = (engine.clone(), who.clone());
-    cx.with_call_check(move |asked| {
+    cx.with_call_check(Box::new(move |asked| {
         let (engine, who, approval) = (engine.clone(), who.clone(), approval.clone());
-        async move {
+        Box::pin(async move {
             let tool = check_scheduled(&engine, &who, &asked).await?;
             Ok(CheckedCall {
                 target: tool.target(&asked.arguments).map(str::to_owned),
@@ -46,8 +46,8 @@ pub(in crate::dispatch) fn with_check(
                 overrides: who.policy().overrides.to_text(),
                 approval,
             })
-        }
-    })
+        })
+    }))
 }
 
 /// Checks the call in the arguments of `schedule_create`, before the owner is asked.
@@ -117,7 +117,10 @@ pub(in crate::dispatch) async fn check_scheduled(
         )
         .hint(format!("Use these arguments: {whole}")));
     }
-    tool.check_arguments(resolved)?;
+    tool.check_arguments(resolved).map_err(|error| ToolError {
+        message: format!("the scheduled call of {}: {}", tool.name(), error.message),
+        ..error
+    })?;
     if let Verdict::Deny = judge_call(engine, who, &tool, arguments) {
         return Err(unknown(tool.name()));
     }
