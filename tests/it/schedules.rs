@@ -72,30 +72,47 @@ fn in_vault(home: &Path, sql: &str) {
     assert_eq!(vault.execute(sql, []).unwrap(), 1, "{sql}");
 }
 
-#[test]
-fn a_backup_is_made_at_its_time_with_two_calls_of_an_operator_and_one_approval() {
+/// Starts a server that backs up the directory `data` to `kept`, both below this directory.
+fn backup_server(files: &Directory) -> Option<Server> {
     for program in ["tar", "zstd", "rsync"] {
         if Command::new(program).arg("--version").output().is_err() {
-            return skip(&format!("there is no program {program}"));
+            skip(&format!("there is no program {program}"));
+            return None;
         }
     }
-    let files = Directory::new();
     for folder in ["kept", "data"] {
         fs::create_dir(files.join(folder)).unwrap();
         fs::set_permissions(files.join(folder), Permissions::from_mode(0o755)).unwrap();
     }
     fs::write(files.join("data").join("photo"), "x").unwrap();
-    let (kept, data) = (files.join("kept"), files.join("data"));
     let bounds = format!(
         "backup = \"on\"\nbackup_targets = [\"local: {}\"]\nbackup_paths = [\"{}\"]\n",
-        kept.display(),
-        data.display()
+        files.join("kept").display(),
+        files.join("data").display()
     );
-    let server = server()
-        .policy("operate")
-        .settings("")
-        .bounds(&bounds)
-        .start();
+    let server = server().policy("operate").settings("").bounds(&bounds);
+    Some(server.start())
+}
+
+/// Waits until so many runs of the schedule `nightly` have ended; returns the newest.
+fn nightly_run(client: &Client, count: usize) -> Value {
+    let mut run = Value::Null;
+    wait_until("it has run", IN_TIME, || {
+        let all = client.call("schedule_list", json!({ "schedule": "nightly" }));
+        let runs = all.send().data()["schedules"][0]["runs"].clone();
+        run = runs[0].clone();
+        runs.as_array().unwrap().len() >= count && run["outcome"] != "running"
+    });
+    run
+}
+
+#[test]
+fn a_backup_is_made_at_its_time_with_two_calls_of_an_operator_and_one_approval() {
+    let files = Directory::new();
+    let Some(server) = backup_server(&files) else {
+        return;
+    };
+    let (kept, data) = (files.join("kept"), files.join("data"));
     let client = server.client();
     let settings = server.settings_file();
     let listed = client.modern("tools/list").send().names("tools");
@@ -110,32 +127,15 @@ fn a_backup_is_made_at_its_time_with_two_calls_of_an_operator_and_one_approval()
     let asked = json!({ "name": "nightly", "tool": "backup_create", "arguments": call, "at": at });
     let answer = client.call("schedule_create", asked).send();
     let change = answer.data()["change"].as_str().unwrap().to_owned();
-    assert!(
-        answer.result()["content"]
-            .to_string()
-            .contains("once, on 20"),
-        "{:?}",
-        answer.result()
-    );
+    let content = answer.result()["content"].to_string();
+    assert!(content.contains("once, on 20"), "{content}");
 
     let inbox = tell_by(&settings, &["inbox", "show", &change]);
     let said = inbox["schedule"].as_str().unwrap();
-    assert!(
-        said.starts_with(&format!("Run backup_create {call} once, on 20")),
-        "{said}"
-    );
+    let expected = format!("Run backup_create {call} once, on 20");
+    assert!(said.starts_with(&expected), "{said}");
     tell_by(&settings, &["inbox", "approve", &change, "--wait"]);
-    let run = |count: usize| {
-        let mut run = Value::Null;
-        wait_until("it has run", IN_TIME, || {
-            let all = client.call("schedule_list", json!({ "schedule": "nightly" }));
-            let runs = all.send().data()["schedules"][0]["runs"].clone();
-            run = runs[0].clone();
-            runs.as_array().unwrap().len() >= count && run["outcome"] != "running"
-        });
-        run
-    };
-    let first = run(1);
+    let first = nightly_run(&client, 1);
     assert_eq!(first["outcome"], "ok", "{first}");
     let made = fs::read_dir(&kept).unwrap().flatten();
     let made = made.filter(|one| one.path().join("manifest.json").exists());
@@ -145,9 +145,24 @@ fn a_backup_is_made_at_its_time_with_two_calls_of_an_operator_and_one_approval()
     let call_id = one["runs"][0]["ran_in"].as_str().unwrap();
     let audit = tell_by(&settings, &["audit", "show", call_id]).to_string();
     assert!(audit.contains("\"scheduled\"") && audit.contains(one["id"].as_str().unwrap()));
+}
 
-    // It fails, the owner is notified once, and the next success is reported too.
-    let titles = || {
+#[test]
+fn the_owner_is_notified_when_a_schedule_begins_to_fail_and_when_it_succeeds_again() {
+    let files = Directory::new();
+    let Some(server) = backup_server(&files) else {
+        return;
+    };
+    let data = files.join("data");
+    let client = server.client();
+    let settings = server.settings_file();
+    let call = json!({ "target": "local", "path": data.to_str().unwrap() });
+    let asked =
+        json!({ "name": "nightly", "tool": "backup_create", "arguments": call, "at": "daily" });
+    let change = client.call("schedule_create", asked).send().data();
+    let change = change["change"].as_str().unwrap();
+    tell_by(&settings, &["inbox", "approve", change, "--wait"]);
+    let counts = || {
         let all = client.call("notification_list", json!({})).send().data();
         let count = |words: &str| all.to_string().matches(words).count();
         [
@@ -156,17 +171,17 @@ fn a_backup_is_made_at_its_time_with_two_calls_of_an_operator_and_one_approval()
         ]
     };
     fs::rename(&data, files.join("away")).unwrap();
-    for number in 2..4 {
+    for number in 1..3 {
         tell_by(&settings, &["schedule", "run", "nightly"]);
-        let failed = run(number);
+        let failed = nightly_run(&client, number);
         assert_eq!(failed["outcome"], "failed", "{failed}");
         assert!(!failed["error"].as_str().unwrap().is_empty());
     }
-    wait_until("it is reported", IN_TIME, || titles() == [1, 0]);
+    wait_until("it is reported", IN_TIME, || counts() == [1, 0]);
     fs::rename(files.join("away"), &data).unwrap();
     tell_by(&settings, &["schedule", "run", "nightly"]);
-    assert_eq!(run(4)["outcome"], "ok");
-    wait_until("it is reported", IN_TIME, || titles() == [1, 1]);
+    assert_eq!(nightly_run(&client, 3)["outcome"], "ok");
+    wait_until("it is reported", IN_TIME, || counts() == [1, 1]);
 }
 
 #[test]
