@@ -45,8 +45,7 @@ pub fn introduce(who: &Principal, name: Option<&str>) -> String {
         }
     }
     if has_short_list(policy) {
-        text += " The list contains only the most important tools. You can also call others that descriptions name, if the \
-             policy allows them, and the owner can have more toolsets listed.";
+        text += " The list contains only the most important tools; the owner can have more toolsets listed.";
     }
     text
 }

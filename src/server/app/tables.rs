@@ -61,13 +61,13 @@ fn build_catalog(scratch: &Path) -> Result<Catalog, BuildError> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
 
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::dispatch::list_tools;
+    use crate::dispatch::{instructions, list_tools};
     use gatewren_base::config::Preset;
     use gatewren_gate::auth::Principal;
     use gatewren_wire::protocol::check_dialect;
@@ -215,5 +215,43 @@ mod tests {
         let total: usize = sizes.iter().map(|(size, _)| size + 1).sum();
         assert!(list.len() < 50 && list.len() > 10, "{}", list.len());
         assert!(total < 24_000, "{total} bytes: {sizes:?}");
+    }
+
+    #[test]
+    fn a_list_and_its_instructions_name_only_tools_in_the_list() {
+        let catalog = tables().unwrap();
+        let all: BTreeSet<&str> = catalog.tools().map(|tool| tool.name()).collect();
+        let presets = [
+            Preset::Observe,
+            Preset::Suggest,
+            Preset::Operate,
+            Preset::Admin,
+        ];
+        let mut found = Vec::new();
+        for preset in presets {
+            let who = Principal::without_token("x", preset);
+            let list = list_tools(&catalog, &who);
+            let listed: BTreeSet<&str> = list.iter().map(|tool| tool.name.as_str()).collect();
+            let mut texts: Vec<(String, String)> = list
+                .iter()
+                .map(|tool| {
+                    (
+                        tool.name.clone(),
+                        json!([tool.description, tool.input_schema]).to_string(),
+                    )
+                })
+                .collect();
+            let told = instructions(&catalog, &who).unwrap();
+            assert!(told.contains("whoami"), "{told}");
+            texts.push(("instructions".to_owned(), told));
+            for (place, text) in texts {
+                let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                let unlisted = words.filter(|word| {
+                    word.contains('_') && all.contains(word) && !listed.contains(word)
+                });
+                found.extend(unlisted.map(|word| format!("{preset:?}: {place}: {word}")));
+            }
+        }
+        assert_eq!(found, [""; 0]);
     }
 }

@@ -13,6 +13,7 @@ mod host_rights;
 mod in_flight;
 mod instructions;
 mod listing;
+mod mentions;
 mod methods;
 mod policy_watch;
 mod prompts;

@@ -6,6 +6,7 @@ use super::{
     call::{Call, CallOutcome},
     engine::Engine,
     listing::{EntryVisibility, Listing},
+    mentions::UnlistedTools,
     resources::cursor,
     results::CachePolicy,
 };
@@ -45,8 +46,15 @@ pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
 #[cfg(test)]
 pub fn list_tools(catalog: &Catalog, who: &Principal) -> Vec<protocol::ToolDefinition> {
     let tools = catalog.tools();
-    let listed = tools.flat_map(|tool| definitions(catalog, tool, visibility(catalog, who, tool)));
+    let unlisted = UnlistedTools::of(catalog, who);
+    let listed = tools
+        .flat_map(|tool| definitions(catalog, tool, visibility(catalog, who, tool), &unlisted));
     listed.collect()
+}
+
+/// Whether a tool is in the agent's list.
+pub(super) fn is_listed(catalog: &Catalog, who: &Principal, tool: &Tool) -> bool {
+    visibility(catalog, who, tool) != EntryVisibility::Not
 }
 
 fn visibility(catalog: &Catalog, who: &Principal, tool: &Tool) -> EntryVisibility {
@@ -67,8 +75,11 @@ fn page_of(
     seen: &[EntryVisibility],
     cursor: Option<&str>,
 ) -> Result<Value, RpcError> {
-    let tools = engine.catalog.tools().zip(seen);
-    let definitions = tools.flat_map(|(tool, seen)| definitions(&engine.catalog, tool, *seen));
+    let all = || engine.catalog.tools().zip(seen);
+    let unlisted = all().filter(|(_, seen)| **seen == EntryVisibility::Not);
+    let unlisted = UnlistedTools::from_names(unlisted.map(|(tool, _)| tool.name()));
+    let definitions =
+        all().flat_map(|(tool, seen)| definitions(&engine.catalog, tool, *seen, &unlisted));
     let definitions: Vec<_> = definitions.collect();
     let page = page("tools/list", &definitions, cursor)?;
     let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);
@@ -83,15 +94,22 @@ fn definitions(
     catalog: &Catalog,
     tool: &Tool,
     seen: EntryVisibility,
+    unlisted: &UnlistedTools<'_>,
 ) -> Vec<protocol::ToolDefinition> {
     if seen == EntryVisibility::Not {
         return Vec::new();
     }
     if catalog.dialect == Dialect::Portable || tool.aliases().is_empty() {
-        return vec![finish_definition(catalog, tool.list_entry(), seen)];
+        return vec![finish_definition(
+            catalog,
+            tool.list_entry(),
+            seen,
+            unlisted,
+        )];
     }
     let aliases = tool.aliases().iter();
-    let named = aliases.map(|alias| finish_definition(catalog, tool.list_entry_as(*alias), seen));
+    let entries = aliases.map(|alias| tool.list_entry_as(*alias));
+    let named = entries.map(|entry| finish_definition(catalog, entry, seen, unlisted));
     named.collect()
 }
 
@@ -101,7 +119,10 @@ fn finish_definition(
     catalog: &Catalog,
     mut definition: protocol::ToolDefinition,
     seen: EntryVisibility,
+    unlisted: &UnlistedTools<'_>,
 ) -> protocol::ToolDefinition {
+    definition.description = unlisted.removed_from(&definition.description);
+    remove_mentions(&mut definition.input_schema, unlisted);
     if matches!(
         seen,
         EntryVisibility::Brief | EntryVisibility::BrieflyProposed
@@ -125,6 +146,28 @@ fn finish_definition(
         definition.description.push_str(PROPOSED);
     }
     definition
+}
+
+/// Removes sentences about unlisted tools from the descriptions in a schema.
+fn remove_mentions(schema: &mut Value, unlisted: &UnlistedTools<'_>) {
+    match schema {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::String(text) if name == "description" => {
+                        *text = unlisted.removed_from(text);
+                    }
+                    member => remove_mentions(member, unlisted),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                remove_mentions(item, unlisted);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Shortens a definition to what is needed to choose and call the tool: the first paragraph of its description. The

@@ -105,7 +105,7 @@ async fn list(jobs: Arc<Jobs>, List {}: List, cx: Cx) -> Result<JobStatusList> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Look {
-    /// The job's id, from the answer that started it or from `job_list`.
+    /// The job's id, from the answer that started it. `job_list` lists the ids.
     job: JobId,
 }
 
@@ -118,7 +118,7 @@ async fn look(jobs: Arc<Jobs>, asked: Look, cx: Cx) -> Result<JobStatus> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WaitFor {
-    /// The job's id, from the answer that started it or from `job_list`.
+    /// The job's id, from the answer that started it. `job_list` lists the ids.
     job: JobId,
     /// Seconds to wait, 1 to 45.
     #[serde(default)]
@@ -137,7 +137,7 @@ async fn wait(jobs: Arc<Jobs>, asked: WaitFor, cx: Cx) -> Result<JobStatus> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Output {
-    /// The job's id, from the answer that started it or from `job_list`.
+    /// The job's id, from the answer that started it. `job_list` lists the ids.
     job: JobId,
     /// The byte to start at, counted from the beginning; default: the last `limit_bytes`.
     offset: Option<u64>,
@@ -174,7 +174,7 @@ async fn output(jobs: Arc<Jobs>, asked: Output, cx: Cx) -> Result<Answer> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Cancel {
-    /// The job's id, from the answer that started it or from `job_list`.
+    /// The job's id, from the answer that started it. `job_list` lists the ids.
     job: JobId,
 }
 

@@ -68,7 +68,7 @@ struct Query {
     until: Option<LogMoment>,
     /// PCRE2 regular expression for the message; an all-lowercase one ignores case.
     grep: Option<LogPattern>,
-    /// Only this boot: `0` (current), `-1` (previous), or an id from `boot_list`.
+    /// Only this boot: `0` (current), `-1` (previous), or its id. `boot_list` lists the ids.
     boot: Option<BootName>,
     /// A cursor from an earlier answer.
     cursor: Option<LogCursor>,
@@ -165,7 +165,7 @@ struct Kernel {
     priority: Option<LogPriority>,
     /// PCRE2 regular expression for the message; an all-lowercase one ignores case.
     grep: Option<LogPattern>,
-    /// Only this boot: `0` (current), `-1` (previous), or an id from `boot_list`.
+    /// Only this boot: `0` (current), `-1` (previous), or its id. `boot_list` lists the ids.
     boot: Option<BootName>,
     /// A cursor from an earlier answer.
     cursor: Option<LogCursor>,

@@ -111,7 +111,7 @@ fn proposable(offered: ProposableTool, in_full: bool) -> Proposable {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProposeChange {
-    /// The tool, such as `container_restart`.
+    /// The name of the tool.
     tool: String,
     /// Its arguments, as in its schema.
     #[serde(default)]

@@ -30,8 +30,8 @@ pub fn tools(ssh: Arc<Ssh>) -> Toolset<Ssh> {
         .startos("ssh.remove", &[])
 }
 
-/// List the SSH login keys of the accounts that the owner makes visible: fingerprint, type, comment, whether added with
-/// `ssh_key_add`, and whether its line restricts its use. Only keys added with it can be removed with `ssh_key_remove`.
+/// List the SSH login keys of the accounts that the owner makes visible: fingerprint, type, comment, whether an agent
+/// added it, and whether its line restricts its use. `ssh_key_remove` removes only keys that `ssh_key_add` added.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
