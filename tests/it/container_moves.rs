@@ -67,7 +67,7 @@ impl Drop for Disk {
 struct Home {
     containers: Containers,
     root: PathBuf,
-    server: Server,
+    _server: Server,
     agent: Client,
 }
 
@@ -102,7 +102,7 @@ impl Home {
         Some(Self {
             containers,
             root,
-            server,
+            _server: server,
             agent,
         })
     }

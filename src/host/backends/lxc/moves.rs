@@ -59,7 +59,7 @@ impl LxcView {
         let text = self.act_long(name, action, job).await?;
         let mut moved: MovedContainer =
             serde_json::from_str(&text).map_err(|cause| unreadable_answer(&cause))?;
-        if !self.access.host().is_ok() {
+        if self.access.host().is_err() {
             moved.path = None;
             moved.old_copy = None;
         }
