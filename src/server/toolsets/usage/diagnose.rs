@@ -120,7 +120,9 @@ async fn diagnose(
     Diagnose { container }: Diagnose,
     cx: Cx,
 ) -> Result<Diagnosis> {
-    let evidence = sources.read(&container, &cx).await.map_err(failed)?;
+    // Boxed: the future of all parts is large.
+    let evidence = Box::pin(sources.read(&container, &cx));
+    let evidence = evidence.await.map_err(failed)?;
     let mut diagnosis = explain(container, evidence);
     diagnosis.fit();
     Ok(diagnosis)

@@ -112,7 +112,7 @@ impl DiagnosisSources {
         let host = missing.take("host", host);
         Ok(Evidence {
             container: match measured {
-                Some(measured) => measured.into_evidence(past),
+                Some(measured) => measured.into_evidence(&past),
                 None => ContainerEvidence {
                     usage: past,
                     ..ContainerEvidence::default()
@@ -199,12 +199,13 @@ async fn measure(
 }
 
 impl MeasuredUsage {
-    fn into_evidence(self, past: UsageTable) -> ContainerEvidence {
+    fn into_evidence(self, past: &UsageTable) -> ContainerEvidence {
         let usage = self.after.usage;
         ContainerEvidence {
             usage: UsageTable {
                 now: self.sample,
-                ..past
+                hour: past.hour,
+                day: past.day,
             },
             cpu_limit_percent: usage.cpu_limit_percent,
             swap_bytes: usage.swap_bytes,

@@ -56,7 +56,7 @@ struct OfHost {
     since: Option<LogMoment>,
     /// The end; default: now.
     until: Option<LogMoment>,
-    /// At most 4; default: cpu_percent and memory_bytes.
+    /// At most 4; default: `cpu_percent` and `memory_bytes`.
     #[serde(default)]
     #[schemars(extend("maxItems" = MAX_METRICS))]
     metrics: Vec<UsageMetric>,
@@ -77,7 +77,7 @@ struct OfContainer {
     since: Option<LogMoment>,
     /// The end; default: now.
     until: Option<LogMoment>,
-    /// At most 4; default: cpu_percent and memory_bytes.
+    /// At most 4; default: `cpu_percent` and `memory_bytes`.
     #[serde(default)]
     #[schemars(extend("maxItems" = MAX_METRICS))]
     metrics: Vec<UsageMetric>,
