@@ -50,7 +50,7 @@ pub async fn log(
 }
 
 /// Returns the first existing file among the paths that LXC may log to, by the definition and LXC's defaults.
-fn lxc_log(config: &Path, lxcpath: &Path, name: &ContainerRef) -> Option<PathBuf> {
+pub fn lxc_log(config: &Path, lxcpath: &Path, name: &ContainerRef) -> Option<PathBuf> {
     let file = format!("{name}.log");
     let named = config_files::value(config, "lxc.log.file").map(PathBuf::from);
     let beside = lxcpath.join(name.as_str()).join(&file);

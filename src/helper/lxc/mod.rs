@@ -11,6 +11,7 @@ pub mod network;
 pub mod paths;
 pub mod relocation;
 pub mod snapshots;
+pub mod start_errors;
 pub mod storage;
 pub mod usage;
 pub mod vitals;

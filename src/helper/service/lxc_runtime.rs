@@ -12,6 +12,7 @@ use crate::context::operation_context::OperationContext;
 use crate::context::programs::find;
 use crate::host::records;
 use crate::lxc::paths::existing;
+use crate::lxc::start_errors::LogEnd;
 use crate::lxc::{copies, definition, files, logs, snapshots};
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
@@ -64,10 +65,20 @@ impl ContainerRuntime for LxcRuntime {
         context: &mut OperationContext<'_>,
         container: &ContainerRef,
     ) -> Result<OperationEnd, StepError> {
-        existing(context.helper, container)?;
+        let config = existing(context.helper, container)?;
         context.helper.locks.check_free(container)?;
+        let log = LogEnd::now(context.helper, &config, container);
         let container = container.clone();
-        run_tool(context, &Operation::ContainerStart { container }).await
+        let end = run_tool(context, &Operation::ContainerStart { container }).await?;
+        match end {
+            OperationEnd::Exited { code: 0 } => Ok(end),
+            // The tool itself only says that it failed.
+            OperationEnd::Exited { .. } => match log.refusal() {
+                Some(refusal) => Err(refusal.into()),
+                None => Ok(end),
+            },
+            end => Ok(end),
+        }
     }
 
     async fn stop(
@@ -76,8 +87,18 @@ impl ContainerRuntime for LxcRuntime {
         container: &ContainerRef,
         grace_s: u32,
     ) -> Result<OperationEnd, StepError> {
-        existing(context.helper, container)?;
-        context.helper.locks.check_free(container)?;
+        let helper = context.helper;
+        existing(helper, container)?;
+        helper.locks.check_free(container)?;
+        let asked = context
+            .relay
+            .wait(helper.containers.ask(container))
+            .await??;
+        if asked.running.is_some_and(|running| running.is_frozen()) {
+            // A frozen container gets no signal: lxc-stop would wait until its timeout.
+            let tool = freezer("lxc-unfreeze", container, helper.containers.lxcpath());
+            context.run_tool(&tool).await?;
+        }
         let container = container.clone();
         run_tool(context, &Operation::ContainerStop { container, grace_s }).await
     }

@@ -42,7 +42,7 @@ pub struct ShellOutcome {
     pub stdout_bytes: u64,
     /// The total bytes printed to standard error.
     pub stderr_bytes: u64,
-    /// A warning about processes that the call does not kill.
+    /// A warning about processes that the call does not kill, or that the container stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
     /// The bytes of standard output, if it is complete and not UTF-8.

@@ -12,7 +12,9 @@ use gatewren_base::config::Reach;
 
 use super::access_filter::{AccessFilter, unmask_error};
 use super::error::BackendError;
+use super::lxc::{ContainerState, ContainerStatus};
 use super::outcome::ShellOutcome;
+use super::request::ask;
 use super::stored_outputs::{KEPT, StoredOutputs};
 
 /// The maximum output of a command; beyond it the command is killed.
@@ -23,6 +25,13 @@ const PROCESSES: u32 = 4096;
 
 /// How long a command may still run when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How long the state of a container is asked for after its command was killed.
+const STATE_TIME: Duration = Duration::from_secs(10);
+
+/// The note on a command whose container stopped.
+const CONTAINER_STOPPED: &str = "The container stopped while the command ran, which killed the command. \
+                                 container_start starts it.";
 
 /// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +122,25 @@ impl ShellView<'_> {
             on_host,
         };
         let outcome = self.run(operation, limits).await;
-        unmask_error(container, &asked, outcome)
+        let mut outcome = unmask_error(container, &asked, outcome)?;
+        let is_killed = outcome.signal.is_some() || outcome.killed_because.is_some();
+        if is_killed && !outcome.timed_out && self.is_stopped(asked).await {
+            outcome.note = outcome.note.or(Some(CONTAINER_STOPPED));
+        }
+        Ok(outcome)
+    }
+
+    /// Returns whether a container is known to be stopped.
+    async fn is_stopped(&self, container: ContainerRef) -> bool {
+        let operation = Operation::ContainerInfo { container };
+        let info = ask(&self.shell.helper, operation, STATE_TIME, self.reference).await;
+        let status = info.ok().and_then(|text| ContainerStatus::parse(&text));
+        status.is_some_and(|status| {
+            matches!(
+                status.state,
+                ContainerState::Stopped | ContainerState::Stopping
+            )
+        })
     }
 
     async fn run(

@@ -84,6 +84,23 @@ impl Revision {
     }
 }
 
+impl Revision {
+    /// Returns the row with its operations that touch `scope`, as they were written; `None` if none does.
+    pub fn touching(scope: &Pointer, row: LogRow, document: &Value) -> Option<Self> {
+        let patch = Patch::parse(&row.patch).ok()?;
+        let operations = patch.operations().iter();
+        let touching = operations.filter(|op| narrow_operation(op, scope, document).is_some());
+        let patch = Patch::new(touching.cloned().collect());
+        (!patch.is_empty()).then_some(Self {
+            id: row.id,
+            at_ms: row.at_ms,
+            actor: row.actor,
+            cause: row.cause,
+            patch,
+        })
+    }
+}
+
 /// Limits an operation to `scope`. If it writes above the scope, it is cut down to the value that it puts there, so
 /// that nothing outside is revealed. An operation cut down to a `remove` may find nothing to remove.
 fn narrow_operation(

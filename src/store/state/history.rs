@@ -17,7 +17,6 @@ use super::log::{self, LogRow};
 use super::patch::Patch;
 use super::pointer::Pointer;
 use super::replay::{replay, snapshot_before};
-use super::visibility::Visibility;
 
 /// A state database that is only read. A server that runs, starts or stops at the same time is not disturbed.
 #[derive(Debug)]
@@ -249,7 +248,7 @@ fn entry(
     let revision = if scope.tokens().is_empty() {
         whole(row)
     } else {
-        Revision::in_scope(&Visibility::whole(), scope, row, &document.root)?
+        Revision::touching(scope, row, &document.root)?
     };
     Some(HistoryEntry { revision, refused })
 }
@@ -367,9 +366,19 @@ mod tests {
         assert_eq!(ids(0, "/public/a", None, 100), [3, 1]);
         assert_eq!(ids(0, "", Some("local:else"), 100), [3]);
         assert!(ids(0, "", Some("owner"), 100).is_empty());
+        // What was written above the place is shown as it was written.
+        let whole = json!([{"op": "add", "path": "/public", "value": {"c": 1}}]);
+        insert(&other, "local:else", &whole);
+        let filter = HistoryFilter {
+            scope: at("/public/a"),
+            most: 1,
+            ..HistoryFilter::default()
+        };
+        let entry = history.log(&filter).unwrap().remove(0);
+        assert_eq!(serde_json::to_value(entry.revision.patch).unwrap(), whole);
 
         let entries = all_entries(&history);
-        assert_eq!(entries.len(), 4);
+        assert_eq!(entries.len(), 5);
         assert!(
             entries[3]
                 .refused
@@ -377,7 +386,12 @@ mod tests {
                 .unwrap()
                 .contains("path not found")
         );
-        assert!(entries[..3].iter().all(|entry| entry.refused.is_none()));
+        assert!(
+            entries[..3]
+                .iter()
+                .chain(&entries[4..])
+                .all(|entry| entry.refused.is_none())
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::helper_client::{
     SnapshotName,
 };
 use gatewren_base::config::RuntimeKind;
-use gatewren_base::sys::neutralise;
+use gatewren_base::sys::{cgroup2_mount, limiting_controllers, neutralise};
 
 use super::super::error::{BackendError, ErrorKind};
 use super::config::ContainerConfig;
@@ -60,6 +60,38 @@ pub struct ContainerDefinition {
     )]
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub engine: Option<EngineFacts>,
+    /// Why changed limits have no effect on this host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Returns why changed limits of a container of LXC have no effect: they are limits of cgroups version 2, and the host
+/// has some controllers only in version 1.
+pub fn limits_note(container: &ContainerRef, changes: &DefinitionChanges) -> Option<String> {
+    if container.runtime() != RuntimeKind::Lxc {
+        return None;
+    }
+    let present = cgroup2_mount().map_or_else(Vec::new, |mount| limiting_controllers(&mount));
+    limits_without_effect(changes, &present)
+}
+
+fn limits_without_effect(changes: &DefinitionChanges, present: &[&str]) -> Option<String> {
+    let limits = [
+        ("memory", changes.memory_limit_bytes.is_some()),
+        ("cpu", changes.cpu_limit_percent.is_some()),
+        ("pids", changes.processes_limit.is_some()),
+    ];
+    let missing = limits
+        .iter()
+        .filter(|(name, is_set)| *is_set && !present.contains(name));
+    let missing: Vec<&str> = missing.map(|(name, _)| *name).collect();
+    (!missing.is_empty()).then(|| {
+        format!(
+            "saved, but without effect on this host: its cgroups version 2 has no controller for {} (hybrid or version 1 \
+             cgroups); boot with systemd.unified_cgroup_hierarchy=1",
+            missing.join(", ")
+        )
+    })
 }
 
 impl LxcView {
@@ -97,6 +129,7 @@ impl LxcView {
             autostart: config.autostart,
             unprivileged: config.unprivileged,
             config,
+            note: None,
         })
     }
 
@@ -119,6 +152,7 @@ impl LxcView {
                 ..ContainerConfig::default()
             },
             engine: details.engine,
+            note: None,
         })
     }
 
@@ -298,4 +332,23 @@ pub fn check_length(text: &str) -> Result<(), BackendError> {
 pub fn unreadable_answer(cause: &dyn std::fmt::Display) -> BackendError {
     let words = format!("the helper's answer about containers is invalid: {cause}");
     BackendError::new(ErrorKind::Failed, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_whose_controller_is_not_in_version_2_has_a_note() {
+        let changes = DefinitionChanges {
+            memory_limit_bytes: Some(1),
+            processes_limit: Some(1),
+            ..DefinitionChanges::default()
+        };
+        let note = limits_without_effect(&changes, &["cpu", "pids"]).unwrap();
+        assert!(note.contains("no controller for memory ("), "{note}");
+        assert_eq!(limits_without_effect(&changes, &["memory", "pids"]), None);
+        let hostname = DefinitionChanges::default();
+        assert_eq!(limits_without_effect(&hostname, &[]), None);
+    }
 }

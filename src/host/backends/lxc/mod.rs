@@ -14,7 +14,7 @@ mod stack_order;
 mod stack_readiness;
 mod stacks;
 
-pub use changes::{ContainerDefinition, ContainerSnapshot};
+pub use changes::{ContainerDefinition, ContainerSnapshot, limits_note};
 pub use containers::{Lxc, LxcView};
 pub use details::{ContainerDetails, ContainerState, ContainerStatus};
 pub use events::{ChangedContainers, ContainerEvents};

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::toolsets::failure::failed;
 use gatewren_host::backends::{
     ContainerDefinition, ContainerDetails, ContainerRef, DefinitionChanges, HostName, Lxc,
+    limits_note,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -150,6 +151,8 @@ async fn config_set(lxc: Arc<Lxc>, asked: ConfigSet, cx: Cx) -> Result<Container
         start_delay_s: asked.start_delay_s,
         start_order: asked.start_order,
     };
+    let note = limits_note(&container, &changes);
     lxc.configure(&container, changes).await.map_err(failed)?;
-    lxc.definition(&container).await.map_err(failed)
+    let definition = lxc.definition(&container).await.map_err(failed)?;
+    Ok(ContainerDefinition { note, ..definition })
 }
