@@ -243,6 +243,22 @@ fn p1_a_modern_call_is_cancelled_by_a_reset_and_its_neighbours_are_not() {
 }
 
 #[test]
+fn a_stateful_client_that_goes_without_an_event_id_leaves_no_command_behind() {
+    let (places, server, _containers) = places();
+    for place in &places {
+        let session = server.client().session("2025-11-25");
+        let marker = marker();
+        let call = session.call(place.0, arguments(place, &stubborn(&marker)));
+        let running = call.begin();
+        until_it_runs(&marker);
+        drop(running);
+        // The grace of such a call, and the time for its end.
+        std::thread::sleep(Duration::from_secs(11));
+        is_gone(&marker);
+    }
+}
+
+#[test]
 fn p2_a_stateful_client_that_goes_does_not_cancel_its_call() {
     let (places, server, _containers) = places();
     for place in &places {

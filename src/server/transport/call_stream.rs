@@ -11,6 +11,7 @@ use super::sessions::event_id::StreamOrigin;
 use super::sessions::replay::{ReplayReader, ReplayWriter};
 use super::sessions::session::Session;
 use super::stream::{MessageSink, StreamedReply, pump};
+use super::unresumable_call::UnresumableCall;
 use super::wire::WireMessage;
 use gatewren_gate::http::{EventSender, ResponseBody, StreamClosed, events};
 use gatewren_wire::protocol::Version;
@@ -28,6 +29,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub fn open<N: WireMessage>(
     session: &Arc<Session>,
     begun: StreamedReply<N>,
+    unresumable: UnresumableCall,
 ) -> Response<ResponseBody> {
     let (mut writer, reader) = session.replay.open(StreamOrigin::Call, 0);
     let ended = session.watch_end();
@@ -41,7 +43,7 @@ pub fn open<N: WireMessage>(
     });
     let version = session.claims.version();
     events(move |sender| async move {
-        let _ = forward(reader, &sender, version).await;
+        let _ = forward(reader, &sender, version, unresumable).await;
     })
 }
 
@@ -59,21 +61,26 @@ async fn write<N: WireMessage>(writer: &mut ReplayWriter, mut begun: StreamedRep
     let _ = timeout(READ, writer.forgotten()).await;
 }
 
-/// Sends the events of a stream on a connection until there are no more.
+/// Sends the events of a stream on a connection until there are no more. The first event id makes the call resumable.
 pub async fn forward(
     mut reader: ReplayReader,
     sender: &EventSender,
     version: Version,
+    mut unresumable: UnresumableCall,
 ) -> Result<(), StreamClosed> {
     // Older clients treat the empty data of a priming event as a malformed message.
     if version >= Version::V2025_11_25 {
         sender.prime(&reader.first_id(), RETRY).await?;
+        unresumable.release();
     } else {
         sender.comment("open").await?;
     }
     while let Some((id, message)) = reader.next().await {
         sender.message(Some(&id), &message).await?;
+        unresumable.release();
     }
+    // The stream has ended, and the call with it.
+    unresumable.release();
     Ok(())
 }
 
@@ -141,7 +148,7 @@ mod tests {
         let ResponseForm::Stream(begun) = decide(answering, EVENTS, keep_alive).await else {
             panic!("it takes events")
         };
-        (finish, open(session, begun))
+        (finish, open(session, begun, UnresumableCall::new(None)))
     }
 
     fn end() -> ResponseEnd {

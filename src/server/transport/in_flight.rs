@@ -24,6 +24,11 @@ impl CancelFlag {
     pub fn is_set(&self) -> bool {
         *self.0.borrow()
     }
+
+    /// Cancels this request, and no later one with its id.
+    pub fn cancel(&self) {
+        self.0.send_replace(true);
+    }
 }
 
 impl InFlight {
@@ -56,6 +61,11 @@ impl InFlight {
         if let Some(cancelled) = lock(&self.open).remove(id) {
             cancelled.0.send_replace(true);
         }
+    }
+
+    /// Returns the flag of a request in progress.
+    pub fn flag(&self, id: &RequestId) -> Option<CancelFlag> {
+        lock(&self.open).get(id).cloned()
     }
 
     /// Cancels all requests.

@@ -22,6 +22,7 @@ mod stateful;
 mod stateless;
 mod stdio;
 mod stream;
+mod unresumable_call;
 mod wake_isolated;
 mod wire;
 

@@ -15,6 +15,7 @@ use super::running::{at_once, start};
 use super::sessions::lookup::{SESSION, check_version, find};
 use super::sessions::session::Session;
 use super::stream::{AcceptedForms, PendingReply, ResponseForm, decide};
+use super::unresumable_call::UnresumableCall;
 use super::wire::ClientMessage;
 use super::{call_stream, wire};
 use crate::dispatch::{CallContext, instructions};
@@ -137,6 +138,7 @@ fn serve(
         accepts_notifications: accepts.events,
         ..sender(admitted)
     };
+    let id = request.id.clone();
     let answering = match at_once(endpoint, session, &request, &sender) {
         Some(answering) => answering,
         None => match endpoint.call(&sender, &request.method, &request.params) {
@@ -148,7 +150,21 @@ fn serve(
         ProgressKeepAlive::new(token, endpoint.heartbeat()),
         session.clone(),
     );
-    RequestAnswer::later(async move { respond(&session, answering, accepts, keep_alive).await })
+    // Taken before the future first runs: the client may disconnect earlier.
+    let unresumable = UnresumableCall::new(session.flag(&id));
+    RequestAnswer::later(async move {
+        let running = RunningAnswer {
+            answering,
+            unresumable,
+        };
+        respond(&session, running, accepts, keep_alive).await
+    })
+}
+
+/// The answer to a call, and the call itself as long as its client cannot resume it.
+struct RunningAnswer {
+    answering: PendingReply<ClientMessage>,
+    unresumable: UnresumableCall,
 }
 
 /// The same for a call that waits a short time for its slot.
@@ -168,19 +184,30 @@ fn serve_when_free(
             Err(refusal) => return endpoint.reject(&refusal),
         };
         let keep_alive = ProgressKeepAlive::new(token, endpoint.heartbeat());
-        let answering = start(&endpoint, &session, request, sender, place);
-        respond(&session, answering, accepts, keep_alive).await
+        let id = request.id.clone();
+        let running = RunningAnswer {
+            answering: start(&endpoint, &session, request, sender, place),
+            unresumable: UnresumableCall::new(session.flag(&id)),
+        };
+        respond(&session, running, accepts, keep_alive).await
     })
 }
 
 async fn respond(
     session: &Arc<Session>,
-    answering: PendingReply<ClientMessage>,
+    running: RunningAnswer,
     accepts: AcceptedForms,
     keep_alive: ProgressKeepAlive,
 ) -> Response<ResponseBody> {
+    let RunningAnswer {
+        answering,
+        mut unresumable,
+    } = running;
     match decide(answering, accepts, keep_alive).await {
-        ResponseForm::Whole(response) => response,
-        ResponseForm::Stream(begun) => call_stream::open(session, begun),
+        ResponseForm::Whole(response) => {
+            unresumable.release();
+            response
+        }
+        ResponseForm::Stream(begun) => call_stream::open(session, begun, unresumable),
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::replay::Replay;
 use super::session_token::SessionClaims;
 use crate::dispatch::{CallContext, Engine, Interests, Listener, ListenerEvent};
-use crate::transport::in_flight::{CallInFlight, InFlight};
+use crate::transport::in_flight::{CallInFlight, CancelFlag, InFlight};
 use gatewren_base::sys::lock;
 use gatewren_wire::protocol::{LogSeverity, RequestId};
 
@@ -158,6 +158,11 @@ impl Session {
     /// Cancels a call; an unknown or ended one is ignored.
     pub fn cancel(&self, id: &RequestId) {
         self.calls.cancel(id);
+    }
+
+    /// Returns the flag that cancels a request in progress.
+    pub fn flag(&self, id: &RequestId) -> Option<CancelFlag> {
+        self.calls.flag(id)
     }
 
     /// Opens a question to the client; returns its id and the receiver of the answer.

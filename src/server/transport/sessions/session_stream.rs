@@ -13,6 +13,7 @@ use crate::transport::call_stream::forward;
 use crate::transport::endpoint::{Endpoint, refuse, sender};
 use crate::transport::headers;
 use crate::transport::stream::AcceptedForms;
+use crate::transport::unresumable_call::UnresumableCall;
 use crate::transport::wake_isolated::WakeIsolated;
 use gatewren_gate::guard::{Admitted, Refusal};
 use gatewren_gate::http::{ResponseBody, events};
@@ -50,7 +51,7 @@ pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<ResponseB
         let mut ended = session.watch_end();
         let Connection { reader, feed } = connection;
         tokio::select! {
-            _ = forward(reader, &sender, version) => {}
+            _ = forward(reader, &sender, version, UnresumableCall::new(None)) => {}
             () = WakeIsolated::new(send_events(&endpoint, &session, &client, feed)) => {}
             () = WakeIsolated::new(async {
                 tokio::select! {
