@@ -10,8 +10,8 @@ use gatewren_base::sys::refuse_huge_pages;
 use super::everything;
 use super::process::{helper, jail, reaper, serve, unit_client};
 use super::{
-    agent, audit, bridge, cert, check, client_config, completions, describe, doctor, inbox, init,
-    job, manual, mdns, metrics, notify, owner, pair, schedule, state, status, top, try_out,
+    agent, audit, backup, bridge, cert, check, client_config, completions, describe, doctor, inbox,
+    init, job, manual, mdns, metrics, notify, owner, pair, schedule, state, status, top, try_out,
 };
 
 /// The help of `--json` for commands that also print lists.
@@ -66,6 +66,8 @@ enum Commands {
     Job(job::JobArgs),
     /// List, run, pause and delete the calls that agents have scheduled.
     Schedule(schedule::ScheduleArgs),
+    /// List, create, verify, restore and delete backups.
+    Backup(backup::BackupArgs),
     /// Announce the server on the local network, with the pin of its certificate.
     Mdns(mdns::MdnsArgs),
     /// List the owner's notification channels, and test them.
@@ -129,6 +131,7 @@ pub fn main() -> ExitCode {
         Commands::Inbox(args) => inbox::run(&args),
         Commands::Job(args) => job::run(&args),
         Commands::Schedule(args) => schedule::run(&args),
+        Commands::Backup(args) => backup::run(&args),
         Commands::Mdns(args) => mdns::run(&args),
         Commands::Notify(args) => notify::run(&args),
         Commands::Metrics(args) => metrics::run(&args),

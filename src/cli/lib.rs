@@ -3,6 +3,7 @@
 
 mod agent;
 mod audit;
+mod backup;
 mod bridge;
 mod cert;
 mod check;

@@ -43,6 +43,7 @@ const PAGES: &[Page] = &[
     Page { name: "gatewren-inbox", commands: &["inbox"] },
     Page { name: "gatewren-job", commands: &["job"] },
     Page { name: "gatewren-schedule", commands: &["schedule"] },
+    Page { name: "gatewren-backup", commands: &["backup"] },
     Page { name: "gatewren-audit", commands: &["audit", "top"] },
     Page { name: "gatewren-notify", commands: &["notify", "metrics"] },
     Page { name: "gatewren-cert", commands: &["cert"] },

@@ -87,7 +87,7 @@ pub struct Home {
 }
 
 impl Home {
-    fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         Self::with_targets("")
     }
 
@@ -107,7 +107,7 @@ impl Home {
         }
         let at = |name: &str| files.join(name).display().to_string();
         let bounds = format!(
-            "backup = \"on\"\nlxc_manage = \"on\"\nbackup_targets = [\"local: {}\"{more}]\nbackup_roots = [\"{}\"]\n\
+            "backup = \"delete\"\nlxc_manage = \"on\"\nbackup_targets = [\"local: {}\"{more}]\nbackup_roots = [\"{}\"]\n\
              backup_paths = [\"{}\"]\nhost_file_writes = [\"{}\"]\n",
             at("kept"),
             at("more"),
@@ -127,6 +127,11 @@ impl Home {
             server,
             agent,
         })
+    }
+
+    /// Returns the state directory of its server.
+    pub fn state_dir(&self) -> PathBuf {
+        self.server.state_dir()
     }
 
     pub fn call(&self, tool: &str, arguments: Value) -> Value {
@@ -969,6 +974,7 @@ fn an_agent_within_a_space_has_the_backups_of_its_containers_alone() {
     let none = vault.replace("vault", "never");
     for (tool, more) in [
         ("backup_verify", json!({})),
+        ("backup_delete", json!({})),
         ("backup_restore", json!({ "container": "robin" })),
     ] {
         let asked = |id: &str| {

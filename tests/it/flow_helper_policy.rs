@@ -70,6 +70,7 @@ fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
         "network",
         "storage",
         "backup",
+        "backup = \"delete\"",
         "ssh_keys",
         "host_settings",
         "mail_to",

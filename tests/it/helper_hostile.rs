@@ -68,7 +68,12 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         }
         "ssh_keys" => ("ssh_keys", "[\"/nonexistent/.ssh/authorized_keys\"]"),
         "host_setting" => ("host_settings", "\"on\""),
-        "backup" => ("backup", "\"on\""),
+        "backup" => match operation["deed"] {
+            ref deed if deed["what"] == "delete" || deed.get("keep").is_some() => {
+                ("backup", "\"delete\"")
+            }
+            _ => ("backup", "\"on\""),
+        },
         "mail" => ("mail_to", "[\"root\"]"),
         "firmware" => match operation["deed"]["what"].as_str().unwrap() {
             "refresh" | "apply" => ("updates", "\"apply\""),
@@ -95,7 +100,7 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
     let open = NOTHING.replace("containers = []", "containers = [\"*\"]");
     let all = everything(&host("true"));
     let classes: BTreeSet<_> = all.iter().skip(1).map(class).collect();
-    assert_eq!(classes.len(), 20);
+    assert_eq!(classes.len(), 21);
     for (key, on) in classes {
         let lines = open.lines().map(|line| match line.split_once(" = ") {
             Some((name, _)) if name == key => format!("{key} = {on}\n"),
@@ -104,10 +109,12 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
         let attacked = AttackedHelper::on(machine.as_ref(), &lines.collect::<String>());
         let mut bounds = attacked.helper.ask(&json!({ "do": "bounds" }), LONG_MS);
         let said = String::from_utf8(bounds.output()).unwrap();
-        let more = if on.contains("apply") {
-            ",\"updates_apply\""
-        } else {
-            ""
+        // The values that switch on what another value does too, and more.
+        let is_wider = on.contains("apply") || on.contains("delete");
+        let more = match on {
+            "\"apply\"" => ",\"updates_apply\"",
+            "\"delete\"" => ",\"backup_delete\"",
+            _ => "",
         };
         assert_eq!(
             said,
@@ -123,13 +130,13 @@ fn each_operation_is_refused_when_its_class_is_off_and_served_when_it_is_on() {
             }
             let (code, message) = asked.finish().refusal();
             let (its_key, its_word) = class(operation);
-            let is_on = its_key == key && (its_word == on || on.contains("apply"));
+            let is_on = its_key == key && (its_word == on || is_wider);
             assert_eq!(code != "forbidden", is_on, "{key}: {operation}: {message}");
             if !is_on {
-                let named = if its_word.contains("apply") {
-                    "updates = \"apply\""
-                } else {
-                    its_key
+                let named = match its_word {
+                    "\"apply\"" => "updates = \"apply\"",
+                    "\"delete\"" => "backup = \"delete\"",
+                    _ => its_key,
                 };
                 let file = format!("{named} is off in /etc/gatewren/helper.toml");
                 assert!(message.contains(&file), "{message}");

@@ -10,11 +10,13 @@
 mod audit;
 mod audit_anchors;
 mod audit_exact;
+mod backup_deletion;
 mod backups;
 mod cert;
 mod check;
 mod checklist;
 mod client_config;
+mod container_faults;
 mod container_moves;
 mod container_reading;
 mod container_tools;

@@ -44,6 +44,8 @@ pub enum HelperClass {
     Cleanup,
     /// Making and restoring backups.
     Backup,
+    /// Deleting backups.
+    BackupDelete,
     /// Listing and changing the SSH keys that may log in.
     SshKeys,
     /// Changing the host's settings.
@@ -73,6 +75,7 @@ impl HelperClass {
         Self::Storage,
         Self::Cleanup,
         Self::Backup,
+        Self::BackupDelete,
         Self::SshKeys,
         Self::HostSettings,
         Self::MailTo,
@@ -100,6 +103,7 @@ impl HelperClass {
             Self::Storage => "storage",
             Self::Cleanup => "cleanup",
             Self::Backup => "backup",
+            Self::BackupDelete => "backup_delete",
             Self::SshKeys => "ssh_keys",
             Self::HostSettings => "host_settings",
             Self::MailTo => "mail_to",
@@ -112,6 +116,7 @@ impl fmt::Display for HelperClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::UpdatesApply => "updates = \"apply\"",
+            Self::BackupDelete => "backup = \"delete\"",
             other => other.key(),
         })
     }

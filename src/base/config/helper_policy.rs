@@ -8,7 +8,7 @@ use super::error::ConfigError;
 use super::glob::Glob;
 use super::helper_class::HelperClass;
 use super::helper_lists::{ACCOUNTS, DIRECTORIES, GLOBS, RUNTIMES, STORES, TEMPLATES, USERS};
-use super::helper_switches::{ShellPolicy, Switch, UpdatesPolicy};
+use super::helper_switches::{BackupPolicy, ShellPolicy, Switch, UpdatesPolicy};
 use super::key::{Key, key};
 use super::reading;
 use super::recipient::{RECIPIENTS, Recipient};
@@ -81,8 +81,8 @@ pub struct HelperPolicy {
     pub ssh_keys: Vec<String>,
     /// Changing the host's settings.
     pub host_settings: Switch,
-    /// Making and restoring backups.
-    pub backup: Switch,
+    /// Making, restoring and deleting backups.
+    pub backup: BackupPolicy,
     /// The backup targets.
     pub backup_targets: Vec<BackupTargetSettings>,
     /// The directories in which clients may add backup targets.
@@ -138,7 +138,7 @@ impl HelperPolicy {
             cleanup: Switch::On,
             ssh_keys: vec!["root".to_owned()],
             host_settings: Switch::On,
-            backup: Switch::On,
+            backup: BackupPolicy::Delete,
             backup_paths: vec!["/".to_owned()],
             mail_to: "root".parse().into_iter().collect(),
             ..Self::default()
@@ -167,7 +167,8 @@ impl HelperPolicy {
             HelperClass::Cleanup => self.cleanup == Switch::On,
             HelperClass::SshKeys => !self.ssh_keys.is_empty(),
             HelperClass::HostSettings => self.host_settings == Switch::On,
-            HelperClass::Backup => self.backup == Switch::On,
+            HelperClass::Backup => self.backup != BackupPolicy::Off,
+            HelperClass::BackupDelete => self.backup == BackupPolicy::Delete,
             HelperClass::MailTo => !self.mail_to.is_empty(),
         }
     }
@@ -279,8 +280,8 @@ Every value below is the default: uncomment a line to change it.";
              in memory: \"off\" or \"on\"."),
         key!("", "backup", backup, Word,
             "Creating, verifying and restoring backups of containers, and of the directories in backup_paths, on the\n\
-             targets in backup_targets: \"off\" or \"on\". A client that may do this can return a container to an\n\
-             older state."),
+             targets in backup_targets: \"off\", \"on\", or \"delete\" to delete them too. A client that may do this\n\
+             can return a container to an older state; with \"delete\" it can delete every backup."),
         key!("", "backup_targets", backup_targets, PLACES,
             "Where backups are stored: a name, and a directory that root owns (\"local: /srv/backup\"), a disk that is\n\
              mounted for it (\"usb: disk LABEL=backup\"), a share (\"nas: smb //host/share credentials=/root/nas\"), or a\n\
@@ -345,7 +346,7 @@ impl Default for HelperPolicy {
             cleanup: Switch::Off,
             ssh_keys: Vec::new(),
             host_settings: Switch::Off,
-            backup: Switch::Off,
+            backup: BackupPolicy::Off,
             backup_targets: Vec::new(),
             backup_roots: Vec::new(),
             backup_paths: Vec::new(),
@@ -405,6 +406,7 @@ mod tests {
                 "\"full\"",
                 "\"read-only\"",
                 "\"apply\"",
+                "\"delete\"",
                 "[]",
                 list,
             ];
@@ -414,8 +416,8 @@ mod tests {
             });
             let answers: Vec<bool> = allowed.map(|policy| policy.allows(class)).collect();
             let expected: &[bool] = match class {
-                HelperClass::Updates => &[false, true, true],
-                HelperClass::UpdatesApply => &[false, false, true],
+                HelperClass::UpdatesApply | HelperClass::BackupDelete => &[false, false, true],
+                HelperClass::Updates | HelperClass::Backup => &[false, true, true],
                 _ => &[false, true],
             };
             assert_eq!(answers, expected, "{name}");
@@ -434,9 +436,9 @@ mod tests {
             "wifi_networks",
         ]
         .len();
-        // One key has two classes, one for each of two values.
+        // Two keys have two classes, one for each of two values.
         assert_eq!(
-            HelperPolicy::KEYS.len() + 1,
+            HelperPolicy::KEYS.len() + 2,
             HelperClass::ALL.len() + others
         );
     }

@@ -34,6 +34,17 @@ pub enum UpdatesPolicy {
     Apply,
 }
 
+/// The allowed operations on backups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackupPolicy {
+    /// None.
+    Off,
+    /// Creating, verifying and restoring them.
+    On,
+    /// Deleting them too.
+    Delete,
+}
+
 /// Implements `Display` and `FromStr` for the values of a key.
 macro_rules! words {
     ($kind:ty, $($word:literal = $value:path),+) => {
@@ -58,6 +69,12 @@ macro_rules! words {
 
 words!(ShellPolicy, "off" = Self::Off, "full" = Self::Full);
 words!(Switch, "off" = Self::Off, "on" = Self::On);
+words!(
+    BackupPolicy,
+    "off" = Self::Off,
+    "on" = Self::On,
+    "delete" = Self::Delete
+);
 words!(
     UpdatesPolicy,
     "off" = Self::Off,

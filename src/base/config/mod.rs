@@ -52,9 +52,9 @@ pub use edge_jwt::{EdgeJwt, KeyLocation};
 pub use error::{ConfigError, Problem};
 pub use glob::{Glob, InvalidGlob, fits};
 pub use helper_class::HelperClass;
-#[cfg(any(test, feature = "testing"))]
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy};
-pub use helper_switches::UpdatesPolicy;
+#[cfg(any(test, feature = "testing"))]
+pub use helper_switches::{BackupPolicy, UpdatesPolicy};
 pub use level::LogLevel;
 pub use live_settings::{LiveSettings, LiveSettingsSender};
 pub use load::SETTINGS_FILE;

@@ -19,12 +19,14 @@ pub struct GrantedCall<'a> {
     pub target: Option<&'a str>,
     /// Its arguments.
     pub arguments: &'a Map<String, Value>,
+    /// Whether only a grant of exactly these arguments counts.
+    pub only_exact: bool,
 }
 
 impl GrantedCall<'_> {
     fn is_within(&self, bound: &GrantBound) -> bool {
         match bound {
-            GrantBound::Any => true,
+            GrantBound::Any => !self.only_exact,
             GrantBound::Arguments(sha256) => arguments_sha256(self.arguments) == *sha256,
             // An invalid prefix allows nothing.
             GrantBound::Prefix(words) => {

@@ -3,13 +3,20 @@
 use serde_json::{Map, Value};
 
 use gatewren_base::sys::{exact_line, exact_lines, text_notes};
-use gatewren_wire::operations::PublicKey;
+use gatewren_wire::operations::{BackupKeep, PublicKey};
 
 /// The maximum number of keys to describe in one argument. Further ones are counted.
 const MAX_KEYS: usize = 8;
 
 /// The maximum number of words before a key in a line of `authorized_keys`, which are its options.
 const MAX_WORDS_BEFORE: usize = 8;
+
+/// The argument of `backup_create` that deletes older backups.
+const KEEP: &str = "keep";
+
+/// The note on it.
+const DELETION: &str = "after a complete new backup this deletes every older backup of the same container or path \
+                        that it does not name to keep";
 
 /// One argument for display.
 ///
@@ -41,6 +48,7 @@ fn shown_argument(name: &str, value: &Value) -> ShownArgument {
     };
     let mut notes = text_notes(&text);
     notes.extend(key_notes(value));
+    notes.extend(deletion_note(name, value));
     ShownArgument {
         name: exact_line(name),
         is_text,
@@ -64,6 +72,23 @@ pub(super) fn key_notes(value: &Value) -> Vec<String> {
         notes.push(format!("{more} more SSH public keys"));
     }
     notes
+}
+
+/// Returns a note if an argument, or a member in it, makes a backup delete older ones.
+pub(super) fn deletion_note(name: &str, value: &Value) -> Option<String> {
+    deletes(name, value).then(|| DELETION.to_owned())
+}
+
+fn deletes(name: &str, value: &Value) -> bool {
+    let is_rule = || serde_json::from_value::<BackupKeep>(value.clone()).is_ok();
+    if name == KEEP && is_rule() {
+        return true;
+    }
+    match value {
+        Value::Array(list) => list.iter().any(|value| deletes("", value)),
+        Value::Object(members) => members.iter().any(|(name, value)| deletes(name, value)),
+        _ => false,
+    }
 }
 
 fn key_note(key: &PublicKey) -> String {
@@ -130,6 +155,25 @@ mod tests {
         let all = notes(&json!(many));
         assert_eq!(all.len(), MAX_KEYS + 1);
         assert_eq!(all[MAX_KEYS], "3 more SSH public keys");
+    }
+
+    #[test]
+    fn an_argument_that_deletes_older_backups_has_a_note() {
+        let notes = |value: Value| -> usize {
+            let all = shown_arguments(value.as_object().unwrap());
+            let notes = all.iter().flat_map(|shown| &shown.notes);
+            notes.filter(|note| note.contains("deletes")).count()
+        };
+        let keep = json!({ "keep": { "daily": 7, "weekly": 4 } });
+        assert_eq!(notes(keep.clone()), 1);
+        assert_eq!(
+            notes(json!({ "call": { "tool": "backup_create", "arguments": keep } })),
+            1
+        );
+        assert_eq!(
+            notes(json!({ "keep": true, "calls": [{ "keep": "all" }] })),
+            0
+        );
     }
 
     #[test]

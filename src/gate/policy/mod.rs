@@ -14,7 +14,10 @@ pub use confirmation::{CallToConfirm, Confirmation, Confirmations, PATIENCE};
 pub use disclosure::{ShownArgument, shown_arguments};
 pub use introduction::introduce;
 pub use question::{ConfirmationQuestion, question};
-pub use rules::{ALL_TOOLSETS, PolicySubject, class, has_short_list, lets_propose, mode, shows};
+pub use rules::{
+    ALL_TOOLSETS, PolicySubject, class, has_short_list, lets_propose, mode, shows,
+    stricter_argument,
+};
 pub use schedule_words::schedule_words;
 pub use scheduled::{as_of_creation, judge_scheduled};
 pub use verdict::{

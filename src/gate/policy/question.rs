@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::disclosure::key_notes;
+use super::disclosure::{deletion_note, key_notes};
 use crate::auth::Principal;
 use gatewren_base::config::RuntimeKind;
 use gatewren_base::sys::{exact_line, text_notes};
@@ -67,7 +67,10 @@ pub fn question(
 
 /// Returns the notes on the arguments, one a line.
 fn notes(arguments: &Value, text: &str) -> String {
-    let notes = text_notes(text).into_iter().chain(key_notes(arguments));
+    let notes = text_notes(text)
+        .into_iter()
+        .chain(key_notes(arguments))
+        .chain(deletion_note("", arguments));
     let lines = notes.map(|note| format!("Note on the arguments: {note}.\n"));
     lines.collect()
 }

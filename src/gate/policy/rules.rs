@@ -1,5 +1,7 @@
 //! The mode of a tool under a policy: the preset's mode for its class, unless an override applies.
 
+use serde_json::{Map, Value};
+
 use gatewren_base::config::{Mode, Policy, Preset};
 use gatewren_wire::registry::{Risk, Tool};
 
@@ -67,6 +69,25 @@ const ESSENTIAL: [&str; 27] = [
     "update_check",
     "whoami",
 ];
+
+/// An argument with which a call does what another tool does, too.
+struct StricterArgument {
+    tool: &'static str,
+    argument: &'static str,
+    /// The other tool.
+    like: PolicySubject<'static>,
+}
+
+/// The arguments with which a call of a tool is judged as strictly as a call of another tool.
+const STRICTER_ARGUMENTS: [StricterArgument; 1] = [StricterArgument {
+    tool: "backup_create",
+    argument: "keep",
+    like: PolicySubject {
+        name: "backup_delete",
+        toolset: "backup",
+        risk: Risk::Disrupt,
+    },
+}];
 
 /// The name for all toolsets.
 pub const ALL_TOOLSETS: &str = "all";
@@ -164,6 +185,37 @@ pub fn mode<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> Mode {
     own_mode(policy, tool).max(of_one.copied().unwrap_or(Allow))
 }
 
+/// Returns the mode of a call with these arguments: that of its tool, or of the other tool that an argument stands for
+/// if that is stricter.
+pub fn mode_of_call(policy: &Policy, tool: &Tool, arguments: &Map<String, Value>) -> Mode {
+    let own = mode(policy, tool);
+    let stricter = stricter_arguments(tool, arguments).map(|stricter| mode(policy, stricter.like));
+    stricter.fold(own, Mode::max)
+}
+
+/// Returns the argument, if any, that makes the call do more than its tool does without it.
+pub fn stricter_argument(tool: &Tool, arguments: &Map<String, Value>) -> Option<&'static str> {
+    let mut stricter = stricter_arguments(tool, arguments);
+    stricter.next().map(|stricter| stricter.argument)
+}
+
+/// Returns whether some call of a tool has this mode.
+pub fn may_have_mode(policy: &Policy, tool: &Tool, wanted: Mode) -> bool {
+    let mut others = STRICTER_ARGUMENTS.iter();
+    mode(policy, tool) == wanted
+        || others.any(|other| other.tool == tool.name() && mode(policy, other.like) == wanted)
+}
+
+fn stricter_arguments<'a>(
+    tool: &'a Tool,
+    arguments: &'a Map<String, Value>,
+) -> impl Iterator<Item = &'static StricterArgument> + 'a {
+    let is_given = |name: &str| arguments.get(name).is_some_and(|value| !value.is_null());
+    STRICTER_ARGUMENTS
+        .iter()
+        .filter(move |stricter| stricter.tool == tool.name() && is_given(stricter.argument))
+}
+
 fn own_mode(policy: &Policy, tool: PolicySubject<'_>) -> Mode {
     let overrides = &policy.overrides;
     if let Some(mode) = overrides.tools.get(tool.name) {
@@ -212,6 +264,48 @@ fn preset(preset: Preset, risk: Risk) -> Mode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_also_deletes_is_judged_as_strictly_as_the_tool_that_deletes() {
+        use gatewren_wire::registry::{Answer, Cx, Result, Toolset};
+
+        #[derive(serde::Deserialize, schemars::JsonSchema)]
+        struct AnyArguments {}
+
+        async fn create(
+            _: std::sync::Arc<()>,
+            AnyArguments {}: AnyArguments,
+            _: Cx,
+        ) -> Result<Answer> {
+            Ok(Answer::text("done"))
+        }
+
+        let rows = Toolset::new(().into()).with_name("backup");
+        let tools = rows
+            .answering("backup_create", Risk::Write, create)
+            .into_tools();
+        let with = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
+        let (plain, keep) = (with(r#"{"keep":null}"#), with(r#"{"keep":{"last":1}}"#));
+        #[rustfmt::skip]
+        let table = [
+            (Preset::Operate, NOTHING,                                Allow,        Propose),
+            (Preset::Admin,   NOTHING,                                Allow,        Confirm),
+            (Preset::Suggest, NOTHING,                                Propose,      Propose),
+            (Preset::Admin,   r#"{"tools":{"backup_create":"allow"}}"#, Allow,      Confirm),
+            (Preset::Admin,   r#"{"tools":{"backup_delete":"allow"}}"#, Allow,      Allow),
+            (Preset::Admin,   r#"{"tools":{"backup_delete":"deny"}}"#,  Allow,      Deny),
+            (Preset::Admin,   r#"{"modes":{"write":"confirm-owner"}}"#, ConfirmOwner, ConfirmOwner),
+        ];
+        for (preset, overrides, without, with_keep) in table {
+            let overrides = serde_json::from_str(overrides).unwrap();
+            let policy = Policy { preset, overrides };
+            let [tool] = tools.as_slice() else {
+                panic!("one tool")
+            };
+            assert_eq!(mode_of_call(&policy, tool, &plain), without, "{policy:?}");
+            assert_eq!(mode_of_call(&policy, tool, &keep), with_keep, "{policy:?}");
+        }
+    }
 
     #[test]
     fn an_observer_only_looks_and_an_operator_runs_no_code() {

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::rules::{self, asks_owner, lets_propose, mode, shows};
+use super::rules::{
+    self, asks_owner, lets_propose, may_have_mode, mode, mode_of_call, shows, stricter_argument,
+};
 use crate::auth::{GrantedCall, Principal};
 use gatewren_base::config::Mode;
 use gatewren_store::vault::StartedChange;
@@ -100,9 +102,10 @@ pub fn judge(who: &Principal, tool: &Tool, arguments: &Map<String, Value>) -> Ve
             tool: tool.name(),
             target: tool.target(arguments),
             arguments,
+            only_exact: stricter_argument(tool, arguments).is_some(),
         })
     };
-    match mode(who.policy(), tool) {
+    match mode_of_call(who.policy(), tool, arguments) {
         Mode::Allow => Verdict::Allow(Permit::granted_by_policy()),
         Mode::Confirm | Mode::ConfirmOwner | Mode::Propose if granted() => {
             Verdict::Granted(Permit::granted_by_policy())
@@ -121,9 +124,9 @@ pub fn judge_target_check(who: &Principal, tool: &Tool) -> Option<Permit> {
     reads.then(Permit::granted_by_policy)
 }
 
-/// Returns whether calls of a tool by an agent need a confirmation by the person at the client.
+/// Returns whether calls of a tool by an agent may need a confirmation by the person at the client.
 pub fn confirms(who: &Principal, tool: &Tool) -> bool {
-    mode(who.policy(), tool) == Mode::Confirm
+    may_have_mode(who.policy(), tool, Mode::Confirm)
 }
 
 /// Judges an approved change that was started. A call that the policy denies by now is denied.

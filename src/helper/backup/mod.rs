@@ -4,6 +4,8 @@ pub mod added_targets;
 pub mod archive;
 pub mod check;
 pub mod create;
+pub mod delete;
+pub mod listing;
 pub mod mounts;
 pub mod operations;
 pub mod restic;

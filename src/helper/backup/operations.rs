@@ -1,22 +1,20 @@
 //! Operations on backups: dispatches each one and lists the backups.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::time::Instant;
 
 use gatewren_wire::operations::{
-    Backup, BackupAction, BackupId, BackupList, BackupSubject, OperationEnd, OperationRefusal,
-    TargetName, UnreadableTarget, VerifiedBackup,
+    Backup, BackupAction, BackupId, BackupKeep, BackupList, BackupSubject, CreatedBackup,
+    OperationEnd, OperationRefusal, TargetName, UnreadableTarget, VerifiedBackup,
 };
 
-use super::check::{FORMAT, check, manifest};
+use super::check::check;
+use super::listing::list_target;
 use super::restic::Restic;
-use super::restic_store::snapshots;
 use super::targets::HelperBackupTarget;
-use super::{added_targets, create, mounts, restic_create, restic_store, restore, targets};
+use super::{added_targets, create, delete, mounts, restic_create, restic_store, restore, targets};
 use crate::context::operation_context::OperationContext;
 use crate::processes::commands::require_root;
 use crate::processes::printing::print;
@@ -48,10 +46,20 @@ pub async fn perform(
             target,
             subject,
             freeze,
+            keep,
         } => {
             let target = targets::find_target(helper, target)?;
             let made = create(context, &target, subject, *freeze).await;
-            print_result(context, made).await
+            let done = match made {
+                Ok(made) => finish(context, &target, made, keep.as_ref()).await,
+                Err(error) => Err(error),
+            };
+            print_result(context, done).await
+        }
+        BackupAction::Delete { target, backup } => {
+            let target = targets::find_target(helper, target)?;
+            let deleted = delete::delete(context, &target, backup).await;
+            print_result(context, deleted).await
         }
         BackupAction::Verify { target, backup } => {
             let target = targets::find_target(helper, target)?;
@@ -93,6 +101,23 @@ async fn create(
     match Restic::of(context, target).await? {
         Some(restic) => restic_create::create(context, &restic, target, subject, freeze).await,
         None => create::create(context, target, subject, freeze).await,
+    }
+}
+
+/// Deletes the older backups that the caller does not keep, and returns the answer.
+async fn finish(
+    context: &mut OperationContext<'_>,
+    target: &HelperBackupTarget,
+    made: Backup,
+    keep: Option<&BackupKeep>,
+) -> Result<CreatedBackup, StepError> {
+    match keep {
+        Some(keep) => delete::prune(context, target, made, keep).await,
+        None => Ok(CreatedBackup {
+            made,
+            deleted: Vec::new(),
+            not_deleted: None,
+        }),
     }
 }
 
@@ -140,45 +165,6 @@ async fn list(
         Ok(serde_json::to_vec(&list).unwrap_or_default())
     })
     .await
-}
-
-/// Returns the backups on a target.
-async fn list_target(
-    context: &mut OperationContext<'_>,
-    target: &HelperBackupTarget,
-) -> Result<Vec<Backup>, StepError> {
-    if let Some(restic) = Restic::of(context, target).await? {
-        let snapshots = snapshots(context, &restic, None).await?;
-        let backups = snapshots.iter().filter_map(|s| s.describe(target));
-        return Ok(backups.collect());
-    }
-    let (at, target) = (target.clone(), target.clone());
-    let listed = targets::run_in_time(&target.name, move || at.directory());
-    let path = context.relay.wait(listed).await??;
-    let read = move || Ok(read_manifests(&target, find_backups(&path)?));
-    context.run_blocking(read).await
-}
-
-/// Returns the ids of the backups in a target's directory.
-fn find_backups(path: &Path) -> Result<Vec<(BackupId, PathBuf)>, OperationRefusal> {
-    let entries = fs::read_dir(path)
-        .map_err(|e| OperationRefusal::failed(format!("{} cannot be read: {e}", path.display())))?;
-    let ids = entries.flatten().filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        Some((name.parse().ok()?, entry.path()))
-    });
-    Ok(ids.collect())
-}
-
-fn read_manifests(target: &HelperBackupTarget, found: Vec<(BackupId, PathBuf)>) -> Vec<Backup> {
-    let manifests = found.into_iter();
-    let manifests = manifests.filter_map(|(id, path)| manifest(&path, &id, FORMAT).ok());
-    let backups = manifests.map(|backup| Backup {
-        target: Some(target.name.clone()),
-        format: None,
-        ..backup
-    });
-    backups.collect()
 }
 
 async fn verify(

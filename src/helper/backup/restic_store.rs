@@ -54,6 +54,11 @@ pub struct UnpackedBackup {
 }
 
 impl ResticSnapshot {
+    /// The snapshot's id in the repository, in hexadecimal digits.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Returns the backup's id, if its tags contain one.
     pub fn backup(&self) -> Option<BackupId> {
         self.tags.iter().find_map(|tag| tag.parse().ok())

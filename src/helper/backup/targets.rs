@@ -129,6 +129,17 @@ pub(super) fn added(helper: &HelperContext) -> BTreeMap<TargetName, String> {
 }
 
 impl HelperBackupTarget {
+    /// Returns a target of the owner's.
+    #[cfg(test)]
+    pub fn for_test(name: &str, store: BackupStore) -> Self {
+        Self {
+            name: name.parse().unwrap(),
+            store,
+            of_the_owner: true,
+            mount: None,
+        }
+    }
+
     /// Returns the directory of its backups, if it is usable now. May wait for a disk.
     ///
     /// # Errors

@@ -70,6 +70,7 @@ fn refusal_text(class: HelperClass) -> &'static str {
         HelperClass::HostSettings => "changing the host's settings is refused",
         HelperClass::MailTo => "sending mail is refused",
         HelperClass::Backup => "making and restoring backups is refused",
+        HelperClass::BackupDelete => "deleting backups is refused",
         HelperClass::Storage => "repairing the host's disks is refused",
         HelperClass::Cleanup => "deleting data to free disk space is refused",
     }
@@ -78,7 +79,7 @@ fn refusal_text(class: HelperClass) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::policy_check::*;
-    use gatewren_base::config::{ConfigError, UpdatesPolicy};
+    use gatewren_base::config::{BackupPolicy, ConfigError, UpdatesPolicy};
     use gatewren_base::sys::Scratch;
     use gatewren_wire::operations::{
         Command, ContainerRef, DiskCleanup, FirmwareAction, HostDiskUsage, HostFileList,
@@ -320,7 +321,20 @@ mod tests {
             let action = serde_json::from_str(text).unwrap();
             (Operation::Backup { action }, Some(HelperClass::Backup))
         };
-        all.into_iter().map(operation)
+        let deletes = [
+            r#"{"what":"delete","target":"a","backup":"web@20260728"}"#,
+            r#"{"what":"create","target":"a","subject":{"container":"web"},"freeze":true,"keep":{"last":1}}"#,
+        ];
+        let deletion = |text| {
+            let action = serde_json::from_str(text).unwrap();
+            (
+                Operation::Backup { action },
+                Some(HelperClass::BackupDelete),
+            )
+        };
+        all.into_iter()
+            .map(operation)
+            .chain(deletes.into_iter().map(deletion))
     }
 
     /// Operations that change the host's network.
@@ -504,10 +518,18 @@ mod tests {
                 ..HelperPolicy::everything()
             };
         }
+        if off == HelperClass::BackupDelete {
+            return HelperPolicy {
+                backup: BackupPolicy::On,
+                ..HelperPolicy::everything()
+            };
+        }
         let scratch = Scratch::new();
         let path = scratch.join("helper.toml");
         let keys = HelperClass::ALL.into_iter();
-        let keys = keys.filter(|class| *class != HelperClass::UpdatesApply);
+        // They are values of a key that has another class too.
+        let second = [HelperClass::UpdatesApply, HelperClass::BackupDelete];
+        let keys = keys.filter(|class| !second.contains(class));
         let lines = keys.map(|class| {
             let words = match class {
                 HelperClass::HostShell | HelperClass::ContainerShell => ["\"off\"", "\"full\""],
@@ -520,11 +542,11 @@ mod tests {
                 | HelperClass::Power
                 | HelperClass::Units
                 | HelperClass::Network
-                | HelperClass::Backup
                 | HelperClass::HostSettings
                 | HelperClass::Cleanup
                 | HelperClass::Storage => ["\"off\"", "\"on\""],
                 HelperClass::Updates | HelperClass::UpdatesApply => ["\"off\"", "\"apply\""],
+                HelperClass::Backup | HelperClass::BackupDelete => ["\"off\"", "\"delete\""],
                 HelperClass::HostFileReads | HelperClass::HostFileWrites => ["[]", "[\"/srv\"]"],
                 HelperClass::SshKeys | HelperClass::MailTo => ["[]", "[\"root\"]"],
             };
@@ -542,9 +564,12 @@ mod tests {
             assert_eq!(check(&all, &operation), Ok(()), "{operation:?}");
             for off in HelperClass::ALL {
                 let refused = check(&without(off), &operation).is_err();
-                // Without permission to read updates, installing them is off too.
-                let applies = class == Some(HelperClass::UpdatesApply);
-                let with_it = applies && off == HelperClass::Updates;
+                // Without permission to read updates, installing them is off too; deleting backups likewise.
+                let with_it = match class {
+                    Some(HelperClass::UpdatesApply) => off == HelperClass::Updates,
+                    Some(HelperClass::BackupDelete) => off == HelperClass::Backup,
+                    _ => false,
+                };
                 assert_eq!(
                     refused,
                     class == Some(off) || with_it,

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::helper_client::{
-    Backup, BackupAction, BackupId, BackupList, BackupSubject, BackupTarget, HelperClient,
-    Operation, TargetName, VerifiedBackup,
+    Backup, BackupAction, BackupId, BackupKeep, BackupList, BackupSubject, BackupTarget,
+    CreatedBackup, DeletedBackup, HelperClient, Operation, TargetName, VerifiedBackup,
 };
 use gatewren_base::config::Reach;
 use gatewren_base::sys::neutralise;
@@ -42,6 +42,19 @@ pub struct BackupsView {
     helper: HelperClient,
     access: AccessFilter,
     reference: String,
+}
+
+/// A backup to make.
+#[derive(Debug, Clone)]
+pub struct NewBackup {
+    /// The target that stores it.
+    pub target: TargetName,
+    /// What to back up.
+    pub subject: BackupSubject,
+    /// Whether a running container is frozen meanwhile.
+    pub freeze: bool,
+    /// Which older backups of the same subject to keep; all if absent.
+    pub keep: Option<BackupKeep>,
 }
 
 impl Backups {
@@ -133,14 +146,18 @@ impl BackupsView {
         Ok(list)
     }
 
-    /// Makes a backup.
+    /// Makes a backup, and deletes the older ones of the same subject that `keep` does not keep.
     pub async fn create(
         &self,
-        target: TargetName,
-        subject: BackupSubject,
-        freeze: bool,
+        backup: NewBackup,
         job: Option<CallJob>,
-    ) -> Result<Backup, BackendError> {
+    ) -> Result<CreatedBackup, BackendError> {
+        let NewBackup {
+            target,
+            subject,
+            freeze,
+            keep,
+        } = backup;
         let asked = match &subject {
             BackupSubject::Container(name) => BackupSubject::Container(self.access.name(name)),
             BackupSubject::Path(path) => {
@@ -152,6 +169,7 @@ impl BackupsView {
             target,
             subject: asked.clone(),
             freeze,
+            keep,
         };
         let answer = self.run(action, job).await;
         let answer = match (&subject, &asked) {
@@ -160,9 +178,22 @@ impl BackupsView {
             }
             _ => answer,
         }?;
-        let mut backup = read(&answer)?;
-        sanitize_backup(&mut backup);
-        Ok(backup)
+        let mut created: CreatedBackup = read(&answer)?;
+        sanitize_backup(&mut created.made);
+        created.not_deleted = created.not_deleted.as_deref().map(clean);
+        Ok(created)
+    }
+
+    /// Deletes a backup.
+    pub async fn delete(
+        &self,
+        target: TargetName,
+        backup: BackupId,
+        job: Option<CallJob>,
+    ) -> Result<DeletedBackup, BackendError> {
+        let action = |backup| BackupAction::Delete { target, backup };
+        let answer = self.run_on(backup, action, job).await?;
+        read(&answer)
     }
 
     /// Reads a backup from beginning to end and verifies it.

@@ -35,7 +35,7 @@ mod update_applied;
 mod update_history;
 mod updates;
 
-pub use backups::{Backups, BackupsView};
+pub use backups::{Backups, BackupsView, NewBackup};
 pub use bus::SystemBus;
 pub use error::{BackendError, ErrorKind};
 pub use files::{FilePart, HostFiles};
@@ -54,7 +54,7 @@ pub use lxc::{
     AwayRuntime, ChangedContainers, ContainerDefinition, ContainerDetails, ContainerEvents,
     ContainerListing, ContainerSnapshot, ContainerState, ContainerStatus, DirectoryPage,
     InsidePart, LogPart, LogSource, Lxc, LxcView, MemberChange, MemberOutcome, NewFileContent,
-    PART_BYTES, Stack, StackAction, StackListing, StackMember, StackRun, from_base64,
+    PART_BYTES, Stack, StackAction, StackListing, StackMember, StackRun, from_base64, limits_note,
 };
 pub use mail::Mail;
 pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
@@ -77,13 +77,13 @@ pub use update_history::UpdateHistory;
 pub use updates::{UpdateCheck, Updates, UpgradeRequest};
 
 pub use crate::helper_client::{
-    Backup, BackupId, BackupSubject, BackupTarget, BootName, CapturedOutput, CleanupOrder,
-    CleanupResult, ComposeService, ContainerDelays, ContainerHealth, ContainerImage,
-    ContainerListener, ContainerRef, ContainerStorage, ContainerUsage, CountryCode,
-    DefinitionChanges, EngineDescription, EngineFacts, EngineMountFacts, FileEntry, FileFacts,
-    FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileList, HostFileRead,
-    HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard, KillReason,
-    LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MAX_CLEANUP_ITEMS,
+    Backup, BackupId, BackupKeep, BackupSubject, BackupTarget, BootName, CapturedOutput,
+    CleanupOrder, CleanupResult, ComposeService, ContainerDelays, ContainerHealth, ContainerImage,
+    ContainerListener, ContainerRef, ContainerStorage, ContainerUsage, CountryCode, CreatedBackup,
+    DefinitionChanges, DeletedBackup, EngineDescription, EngineFacts, EngineMountFacts, FileEntry,
+    FileFacts, FileMatch, FileWritten, Fingerprint, FirmwareId, HostDiskUsage, HostFileList,
+    HostFileRead, HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard,
+    KillReason, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MAX_CLEANUP_ITEMS,
     MailMessage, MeasuredContainer, MovedContainer, NameServers, PackageName, ProcessOrder,
     Program, PublicKey, RepairResult, RuntimeReport, SettingWord, SnapshotName, SshAccount,
     SshKeyChange, Ssid, StackRef, StoreName, TargetName, Transport, Tunnel, TunnelName, UnitChange,

@@ -27,7 +27,7 @@ use super::tasks::promotion::{PromotionResult, TaskPromotion};
 use gatewren_base::sys::{Requester, on_behalf_of};
 use gatewren_base::telemetry::redact_text;
 use gatewren_gate::auth::Principal;
-use gatewren_gate::policy::{Verdict, confirms, judge, sees};
+use gatewren_gate::policy::{Verdict, confirms, judge, sees, stricter_argument};
 use gatewren_wire::protocol::{Content, InputAnswers, RpcError, progress_token};
 use gatewren_wire::registry::{
     Answer, BoxFuture, CallQuestion, Interruption, Permit, Risk, TaskSupport, Tool, ToolError,
@@ -294,6 +294,12 @@ pub(super) async fn call_read_only(
 /// The words for a call that the policy denies.
 fn denial(request: &ToolRequest) -> String {
     let name = request.tool.name();
+    // The agent sees the tool, so it is the argument that is denied.
+    if let Some(argument) = stricter_argument(&request.tool, &request.arguments) {
+        return format!(
+            "{name} with `{argument}` is not allowed for this agent; call it without `{argument}`. Nothing was done"
+        );
+    }
     if request.cx.is_on_host() {
         return format!(
             "{name} is not allowed here: a program in this container has the rights of the host's root, and this \

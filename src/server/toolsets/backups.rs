@@ -1,4 +1,4 @@
-//! `backup_*`: backups of containers and of the host's directories, and the backup targets.
+//! `backup_*`: backups of containers and of the host's directories.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::bounded_number::BoundedNumber;
 use super::failure::failed;
 use super::long_call::call_job;
 use gatewren_host::backends::{
-    Backup, BackupId, BackupSubject, BackupTarget, Backups, BackupsView, ContainerRef, TargetName,
-    UnreadableTarget, VerifiedBackup,
+    Backup, BackupId, BackupKeep, BackupSubject, Backups, BackupsView, ContainerRef, CreatedBackup,
+    DeletedBackup, NewBackup, TargetName, UnreadableTarget, VerifiedBackup,
 };
 use gatewren_wire::registry::{
     Cx, HelperClass, Interruption, Result, Risk, Scope, ToolError, Toolset,
@@ -52,38 +52,13 @@ pub fn tools(backups: Arc<Backups>) -> Toolset<Backups> {
         .about(Scope::Within)
         .through(HelperClass::Backup)
         .titled("Verify a backup")
-        .long();
-    with_places(copies)
-}
-
-fn with_places(copies: Toolset<Backups>) -> Toolset<Backups> {
-    copies
-        .tool("backup_target_list", Risk::Read, targets)
+        .long()
+        .tool("backup_delete", Risk::Disrupt, delete)
         .about(Scope::Within)
-        .through(HelperClass::Backup)
-        .titled("List backup targets")
-        .startos("backup.target.list", &[])
-        .tool("backup_target_add", Risk::Persist, add)
-        .about(Scope::Host)
-        .through(HelperClass::Backup)
-        .titled("Add a backup target")
-        .tool("backup_target_remove", Risk::Disrupt, remove)
-        .about(Scope::Host)
-        .through(HelperClass::Backup)
-        .titled("Remove a backup target")
-        .startos("backup.target.cifs.remove", &[("id", "target")])
-        .tool("backup_target_mount", Risk::Write, mount)
-        .about(Scope::Host)
-        .through(HelperClass::Backup)
-        .titled("Mount a backup target")
-        .startos("backup.target.mount", TARGET)
-        .ignoring_arguments(&[("serverId", "string"), ("allowPartial", "boolean")])
-        .refusing_secrets(PASSWORD)
-        .tool("backup_target_umount", Risk::Write, umount)
-        .about(Scope::Host)
-        .through(HelperClass::Backup)
-        .titled("Unmount a backup target")
-        .startos("backup.target.umount", TARGET)
+        .through(HelperClass::BackupDelete)
+        .titled("Delete a backup")
+        .long();
+    super::backup_targets::add_to(copies)
 }
 
 fn view(backups: &Backups, cx: &Cx) -> BackupsView {
@@ -91,7 +66,7 @@ fn view(backups: &Backups, cx: &Cx) -> BackupsView {
 }
 
 /// Back up a container (files and settings) or a host directory that the owner allows. A running container is frozen
-/// meanwhile; separate mounts are not included. An interrupted backup leaves nothing behind. `backup_target_list` lists
+/// meanwhile; separate mounts are not included. With `keep`, older backups are then deleted. `backup_target_list` lists
 /// targets, `backup_verify` checks, `backup_restore` restores a backup.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -106,6 +81,9 @@ struct Create {
     /// Whether to freeze a running container for the backup. Without it, files may be half old and half new.
     #[serde(default = "yes")]
     freeze: bool,
+    /// Which backups of the same container or path to keep on this target, such as `{"daily":7,"weekly":4}`; older ones
+    /// are deleted after the new one was read back. Without it, all are kept.
+    keep: Option<BackupKeep>,
 }
 
 /// Accepts a name or a list of one, as `StartOS` clients send it.
@@ -128,11 +106,16 @@ fn yes() -> bool {
     true
 }
 
-async fn create(backups: Arc<Backups>, asked: Create, cx: Cx) -> Result<Backup> {
-    let subject = subject(asked.container, asked.path)?;
+async fn create(backups: Arc<Backups>, asked: Create, cx: Cx) -> Result<CreatedBackup> {
+    let backup = NewBackup {
+        target: asked.target,
+        subject: subject(asked.container, asked.path)?,
+        freeze: asked.freeze,
+        keep: asked.keep,
+    };
     let view = view(&backups, &cx);
-    let backup = view.create(asked.target, subject, asked.freeze, call_job(&cx));
-    backup.await.map_err(failed)
+    let created = view.create(backup, call_job(&cx)).await;
+    created.map_err(failed)
 }
 
 /// Restore a backup: replace its stopped container (`container_stop`), which loses later changes, or create a new
@@ -291,98 +274,19 @@ async fn verify(backups: Arc<Backups>, asked: Verify, cx: Cx) -> Result<Verified
     check.await.map_err(failed)
 }
 
-/// List the backup targets with their free space, and for each that cannot be used, the reason. `backup_target_mount`
-/// mounts a disk or a share.
+/// Delete a backup and return its id. This cannot be undone. Other backups are unchanged. `backup_list` lists backups;
+/// `keep` of `backup_create` deletes old ones by a rule.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Targets {}
-
-#[derive(Serialize, JsonSchema)]
-struct AllTargets {
-    /// The targets, sorted by name.
-    targets: Vec<BackupTarget>,
-}
-
-async fn targets(backups: Arc<Backups>, Targets {}: Targets, cx: Cx) -> Result<AllTargets> {
-    let targets = view(&backups, &cx).targets().await.map_err(failed)?;
-    Ok(AllTargets { targets })
-}
-
-/// Add a backup target: a directory with the target's name below one that the owner configured. The owner's own targets
-/// are in a file that this server cannot write. Returns it as `backup_target_list` does.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Add {
-    /// The target's name, also the directory's.
+struct Delete {
+    /// The target that holds the backup.
     target: TargetName,
-    /// The owner's directory to create it in; default: the first.
-    root: Option<String>,
+    /// The backup's id, as `backup_list` shows it.
+    backup: BackupId,
 }
 
-async fn add(backups: Arc<Backups>, asked: Add, cx: Cx) -> Result<BackupTarget> {
+async fn delete(backups: Arc<Backups>, asked: Delete, cx: Cx) -> Result<DeletedBackup> {
     let view = view(&backups, &cx);
-    let (target, root) = (asked.target, asked.root);
-    // No configured root is longer.
-    let root = root.map(|root| root.chars().take(4096).collect());
-    view.add(target.clone(), root).await.map_err(failed)?;
-    one(&view, &target).await
-}
-
-/// Remove a backup target that was added here. Its backups stay where they are; `backup_target_add` with the same name
-/// shows them again. The owner's own targets cannot be removed. Returns the name.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Remove {
-    /// The target's name.
-    target: TargetName,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Removed {
-    /// The target that was removed.
-    target: TargetName,
-}
-
-async fn remove(backups: Arc<Backups>, Remove { target }: Remove, cx: Cx) -> Result<Removed> {
-    let view = view(&backups, &cx);
-    view.remove(target.clone()).await.map_err(failed)?;
-    Ok(Removed { target })
-}
-
-/// Mount the disk or share of a backup target where only root sees it. Fails if the disk or share is missing; a mounted
-/// one stays mounted. Returns the target as `backup_target_list` does.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Mount {
-    /// The target's name.
-    target: TargetName,
-}
-
-async fn mount(backups: Arc<Backups>, Mount { target }: Mount, cx: Cx) -> Result<BackupTarget> {
-    switch(&view(&backups, &cx), target, true).await
-}
-
-/// Unmount the disk or share of a backup target, so that it can be disconnected. Fails while a backup is written or
-/// read there. Returns the target as `backup_target_list` does; `backup_target_mount` mounts it again.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Umount {
-    /// The target's name.
-    target: TargetName,
-}
-
-async fn umount(backups: Arc<Backups>, Umount { target }: Umount, cx: Cx) -> Result<BackupTarget> {
-    switch(&view(&backups, &cx), target, false).await
-}
-
-async fn switch(view: &BackupsView, target: TargetName, mounted: bool) -> Result<BackupTarget> {
-    let done = view.set_mounted(target.clone(), mounted).await;
-    done.map_err(failed)?;
-    one(view, &target).await
-}
-
-async fn one(view: &BackupsView, name: &TargetName) -> Result<BackupTarget> {
-    let mut all = view.targets().await.map_err(failed)?.into_iter();
-    let found = all.find(|target| target.target == *name);
-    found.ok_or_else(|| ToolError::new("the target was removed by another call").into())
+    let deleted = view.delete(asked.target, asked.backup, call_job(&cx));
+    deleted.await.map_err(failed)
 }

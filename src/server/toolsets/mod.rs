@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod backup_targets;
 mod backups;
 mod bounded_number;
 mod bounded_text;

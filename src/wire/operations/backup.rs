@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use gatewren_base::config::HelperClass;
 
+use super::backup_keep::BackupKeep;
 use super::container_ref::ContainerRef;
 use super::operation_facts::{OperationFacts, TimeClass, changes, reads};
 use super::text_type::{InvalidText, text_type};
@@ -166,7 +167,7 @@ pub enum BackupAction {
         #[serde(default)]
         target: Option<TargetName>,
     },
-    /// Create a backup, and print it as JSON ([`Backup`](super::backup_facts::Backup)).
+    /// Create a backup, and print it as JSON ([`CreatedBackup`](super::backup_facts::CreatedBackup)).
     Create {
         /// The target that stores it.
         target: TargetName,
@@ -174,6 +175,16 @@ pub enum BackupAction {
         subject: BackupSubject,
         /// Whether a running container is frozen during the backup.
         freeze: bool,
+        /// Which older backups of the same subject to keep; all when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keep: Option<BackupKeep>,
+    },
+    /// Delete a backup, and print it as JSON ([`DeletedBackup`](super::backup_facts::DeletedBackup)).
+    Delete {
+        /// The target that holds it.
+        target: TargetName,
+        /// The backup.
+        backup: BackupId,
     },
     /// Read a backup completely, and print as JSON whether it is intact
     /// ([`Verified`](super::backup_facts::VerifiedBackup)).
@@ -204,9 +215,18 @@ impl BackupAction {
             Self::Mount { .. } => changes("backup_mount", HelperClass::Backup),
             Self::Unmount { .. } => changes("backup_unmount", HelperClass::Backup),
             Self::List { .. } => reads("backup_list", HelperClass::Backup),
-            Self::Create { subject, .. } => changes("backup_create", HelperClass::Backup)
+            Self::Create { subject, keep, .. } => {
+                let class = match keep {
+                    Some(_) => HelperClass::BackupDelete,
+                    None => HelperClass::Backup,
+                };
+                changes("backup_create", class)
+                    .takes(TimeClass::Backup)
+                    .on(subject.container())
+            }
+            Self::Delete { backup, .. } => changes("backup_delete", HelperClass::BackupDelete)
                 .takes(TimeClass::Backup)
-                .on(subject.container()),
+                .on(backup.container()),
             Self::Verify { backup, .. } => reads("backup_verify", HelperClass::Backup)
                 .takes(TimeClass::Backup)
                 .on(backup.container()),

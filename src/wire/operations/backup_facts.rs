@@ -106,6 +106,29 @@ pub struct ArchiveFormat {
     pub directory_mode: Option<u32>,
 }
 
+/// The answer to creating a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CreatedBackup {
+    /// The backup.
+    #[serde(flatten)]
+    pub made: Backup,
+    /// The older backups of the same subject that `keep` deleted, newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deleted: Vec<BackupId>,
+    /// Why older backups that `keep` does not keep still exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_deleted: Option<String>,
+}
+
+/// A backup that was deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeletedBackup {
+    /// Its id.
+    pub backup: BackupId,
+    /// The target that held it.
+    pub target: TargetName,
+}
+
 /// A list of backups.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackupList {

@@ -5,6 +5,7 @@ mod arguments;
 mod audit_head;
 mod backup;
 mod backup_facts;
+mod backup_keep;
 mod cleanup;
 mod command;
 mod container_action;
@@ -50,8 +51,10 @@ pub use arguments::{HostDiskUsage, PowerPlan};
 pub use audit_head::AuditHead;
 pub use backup::{BackupAction, BackupId, BackupSubject, TargetName};
 pub use backup_facts::{
-    ArchiveFormat, Backup, BackupList, BackupTarget, TargetKind, UnreadableTarget, VerifiedBackup,
+    ArchiveFormat, Backup, BackupList, BackupTarget, CreatedBackup, DeletedBackup, TargetKind,
+    UnreadableTarget, VerifiedBackup,
 };
+pub use backup_keep::BackupKeep;
 pub use cleanup::{
     CLEANUP_MARK, CleanupFinding, CleanupItem, CleanupOrder, CleanupResult, ContainerDiskReport,
     ContainerSize, DUMP_DIRECTORIES, DirectorySize, DiskCleanup, DumpPath, EngineDiskUse,

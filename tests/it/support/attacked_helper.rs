@@ -243,7 +243,7 @@ fn firmware(what: &str) -> Value {
 }
 
 /// Returns the backup operations, on a target that does not exist.
-fn backups() -> [Value; 9] {
+fn backups() -> [Value; 11] {
     let (web, path) = (
         json!({ "container": "web" }),
         json!({ "path": "/nonexistent" }),
@@ -257,6 +257,10 @@ fn backups() -> [Value; 9] {
         json!({ "what": "unmount", "target": "none" }),
         json!({ "what": "list" }),
         json!({ "what": "create", "target": "none", "subject": web, "freeze": true }),
+        json!({
+            "what": "create", "target": "none", "subject": web, "freeze": true, "keep": { "last": 1 },
+        }),
+        json!({ "what": "delete", "target": "none", "backup": id }),
         json!({ "what": "verify", "target": "none", "backup": id }),
         json!({ "what": "restore", "target": "none", "backup": id, "subject": path }),
     ]
