@@ -56,7 +56,7 @@ pub enum HelperClass {
 
 impl HelperClass {
     /// All classes, in the order of the file.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::HostShell,
         Self::ContainerShell,
         Self::HostReads,
