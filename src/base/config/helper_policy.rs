@@ -434,6 +434,7 @@ mod tests {
             "backup_roots",
             "backup_paths",
             "wifi_networks",
+            "container_stores",
         ]
         .len();
         // Two keys have two classes, one for each of two values.
