@@ -10,8 +10,7 @@ use gatewren_base::sys::refuse_huge_pages;
 use super::everything;
 use super::process::{helper, jail, reaper, serve, unit_client};
 use super::{
-    agent, audit, backup, bridge, cert, check, client_config, completions, describe, doctor, inbox,
-    init, job, manual, mdns, metrics, notify, owner, pair, schedule, state, status, top, try_out,
+    agent, audit, backup, bridge, cert, check, client_config, completions, describe, doctor, inbox, init, job, manual, mdns, metrics, notify, owner, pair, schedule, state, status, top, try_out, watch,
 };
 
 /// The help of `--json` for commands that also print lists.
@@ -68,6 +67,8 @@ enum Commands {
     Schedule(schedule::ScheduleArgs),
     /// List, create, verify, restore and delete backups.
     Backup(backup::BackupArgs),
+    /// List, show and delete what agents have the server watch.
+    Watch(watch::WatchArgs),
     /// Announce the server on the local network, with the pin of its certificate.
     Mdns(mdns::MdnsArgs),
     /// List the owner's notification channels, and test them.
@@ -132,6 +133,7 @@ pub fn main() -> ExitCode {
         Commands::Job(args) => job::run(&args),
         Commands::Schedule(args) => schedule::run(&args),
         Commands::Backup(args) => backup::run(&args),
+        Commands::Watch(args) => watch::run(&args),
         Commands::Mdns(args) => mdns::run(&args),
         Commands::Notify(args) => notify::run(&args),
         Commands::Metrics(args) => metrics::run(&args),

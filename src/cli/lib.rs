@@ -34,6 +34,7 @@ mod status;
 mod top;
 mod try_out;
 mod units;
+mod watch;
 
 pub use entry::main;
 

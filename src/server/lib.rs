@@ -7,3 +7,4 @@ pub mod notify;
 pub mod owner;
 pub mod toolsets;
 pub mod transport;
+pub mod watches;

@@ -137,3 +137,4 @@ mod state_writers;
 mod support;
 mod sweep;
 mod top;
+mod watches;

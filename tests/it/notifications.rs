@@ -43,6 +43,8 @@ fn each_agent_sees_what_is_of_its_space_and_startos_names_do_the_same() {
         ids(&admin, json!({})).len() == 4
     });
     assert_eq!(ids(&admin, json!({})), [106, 105, 104, 103]);
+    let times = own(&admin, "notification_list", json!({}));
+    assert_eq!(times[0]["at"], "1970-01-01T00:00:00.007Z");
     assert_eq!(ids(&admin, json!({ "below": 106, "limit": 2 })), [105, 104]);
 
     let args = [

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::command::tell_by;
+use crate::support::container::Containers;
 use crate::support::http_sink::{HttpSink, SinkBehavior};
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server};
@@ -458,6 +459,39 @@ fn a_change_of_a_watched_place_is_sent_and_no_other() {
     server.put("watched", &json!({ "a": { "level": 2, "beside": 2 } }));
     let told = hook.after(2).remove(1).body;
     assert_eq!(told["message"], "now 2; it was 1");
+}
+
+#[test]
+fn the_path_in_the_example_of_the_settings_sends_a_container_that_starts() {
+    let Some(mut containers) = Containers::new() else {
+        return;
+    };
+    containers.make("alpha");
+    let example = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/etc/gatewren.toml"));
+    let example = example.unwrap();
+    let mut lines = example.lines();
+    let watch = lines.find_map(|line| line.strip_prefix("# watch = "));
+    let hook = HttpSink::plain();
+    let server = server()
+        .policy("admin")
+        .settings(&format!(
+            "[lxc]\nlxcpath = \"{}\"\n{}",
+            containers.lxcpath().display(),
+            hook_with(&hook, &format!("on = []\nwatch = {}", watch.unwrap()))
+        ))
+        .start();
+    let state = json!({ "pointer": "/public/packageData/alpha/status" });
+    wait_until("it is observed", IN_TIME, || {
+        let answer = server.client().call("state_get", state.clone()).send();
+        answer.rpc()["result"]["structuredContent"]["value"] == "stopped"
+    });
+    containers.tool("lxc-start", "alpha", &[]);
+    wait_until("the start is sent", IN_TIME, || {
+        hook.requests().iter().any(|one| {
+            let words = one.body["message"].as_str().unwrap();
+            one.body["title"] == "/public/packageData/alpha/status" && words.contains("running")
+        })
+    });
 }
 
 #[test]

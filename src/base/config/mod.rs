@@ -69,7 +69,7 @@ pub use runtime_kind::RuntimeKind;
 pub use settings::{
     InboxSettings, LimitSettings, Settings, StateLogSettings, TaskSettings, TlsMode,
 };
-pub use space::{Reach, Space, Spaces, WHOLE_SERVER};
+pub use space::{Reach, Space, Spaces, WHOLE_SERVER, is_host_unit};
 pub use template::ContainerTemplate;
 pub use trust::find_distrust;
 pub use watched_path::WatchedPath;

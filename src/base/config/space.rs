@@ -123,6 +123,11 @@ impl Reach {
     }
 }
 
+/// Returns whether a systemd unit of the host belongs to no container.
+pub fn is_host_unit(name: &str) -> bool {
+    !is_engine_scope(name) && container_of_unit(name).is_none()
+}
+
 /// Returns the container that a unit is made for, such as `web` for `lxc@web.service`.
 pub(super) fn container_of_unit(name: &str) -> Option<String> {
     const TEMPLATES: [&str; 3] = ["lxc", "pve-container", "pve-container-debug"];

@@ -15,7 +15,7 @@ use super::super::job::helper_of;
 use super::finding::{Finding, FindingState};
 use super::{
     agents, backups, call, certificate, container, machine, reach, runtimes, schedules, service,
-    stores,
+    stores, watches,
 };
 use gatewren_base::config::Settings;
 use gatewren_base::sys::Requester;
@@ -140,6 +140,7 @@ async fn check_as_service(
     report.report_all(stores::look(&file));
     report.report_all(agents::look(&vault, &settings.spaces));
     report.report_finding(schedules::look(&vault));
+    report.report_all(watches::look(&vault));
     match helper_of(&args.place, settings, &file) {
         Ok((socket, _open)) => {
             let helper = HelperClient::connect_to(socket).on_behalf_of(Requester::Owner);

@@ -13,5 +13,6 @@ mod runtimes;
 mod schedules;
 mod service;
 mod stores;
+mod watches;
 
 pub use entry::{DoctorArgs, run};

@@ -29,6 +29,8 @@ pub enum AllowedServers {
     /// Only the public Internet, over HTTPS: if an untrusted party chose the URL, the answer must not come from
     /// behind the owner's router or from this host.
     PublicInternet,
+    /// Those that [`watched_addresses`] accepts: any over HTTPS, and addresses of local networks over plain HTTP too.
+    Watched,
     /// This address, over HTTPS, whatever the URL's host resolves to. The certificate is verified for that host.
     At(SocketAddr),
 }
@@ -51,6 +53,9 @@ impl AllowedServers {
         Ok(match self {
             Self::At(address) => TcpStream::connect(address).await?,
             Self::PublicInternet => connect_publicly(host, port).await?,
+            Self::Watched => {
+                TcpStream::connect(watched_addresses(host, port).await?.as_slice()).await?
+            }
             _ => TcpStream::connect((host, port)).await?,
         })
     }
@@ -62,7 +67,7 @@ impl AllowedServers {
                 peer.is_loopback(),
                 "plain http:// is only allowed to this server itself; use https://",
             ),
-            Self::HttpsOrLocalNetwork => (
+            Self::HttpsOrLocalNetwork | Self::Watched => (
                 is_local(peer),
                 "plain http:// is only allowed to this server and the local network; use https://",
             ),
@@ -81,6 +86,37 @@ pub fn is_local(address: IpAddr) -> bool {
             ip.is_loopback() || ip.is_private() || ip.is_link_local() || shared
         }
         IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
+}
+
+/// Looks up the addresses of a server that an agent has chosen, once: a connection goes to the addresses that were
+/// checked. No link-local address is accepted, because a cloud's metadata has one, and none that is no single machine.
+///
+/// # Errors
+/// When the lookup fails, and when no address is left.
+pub async fn watched_addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, HttpClientError> {
+    let found = lookup_host((host, port)).await?;
+    let allowed: Vec<SocketAddr> = found.filter(|found| is_watchable(found.ip())).collect();
+    if allowed.is_empty() {
+        let words = "link-local, multicast and unspecified addresses are not allowed";
+        return Err(HttpClientError::Address(words));
+    }
+    Ok(allowed)
+}
+
+/// Whether an address can be that of a watched server.
+fn is_watchable(address: IpAddr) -> bool {
+    /// The address of the metadata of some clouds over IPv6.
+    const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+    match address.to_canonical() {
+        IpAddr::V4(ip) => {
+            let is_one = !ip.is_multicast() && !ip.is_broadcast() && ip.octets()[0] != 0;
+            is_one && !ip.is_link_local()
+        }
+        IpAddr::V6(ip) => {
+            let is_one = !ip.is_multicast() && !ip.is_unspecified();
+            is_one && !ip.is_unicast_link_local() && ip != METADATA
+        }
     }
 }
 
@@ -265,6 +301,31 @@ mod tests {
         ] {
             assert!(!is_near(far.parse().unwrap(), &own), "{far}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_watch_asks_no_metadata_and_no_group_of_machines() {
+        for host in [
+            "169.254.169.254",
+            "fd00:ec2::254",
+            "fe80::1",
+            "::ffff:169.254.169.254",
+            "0.0.0.0",
+            "::",
+            "224.0.0.1",
+            "255.255.255.255",
+        ] {
+            let refused = watched_addresses(host, 80).await.unwrap_err();
+            assert!(
+                matches!(refused, HttpClientError::Address(_)),
+                "{host}: {refused}"
+            );
+        }
+        for host in ["127.0.0.1", "10.0.0.1", "localhost", "::1"] {
+            assert!(watched_addresses(host, 80).await.is_ok(), "{host}");
+        }
+        let public = "8.8.8.8".parse().unwrap();
+        assert!(AllowedServers::Watched.check_plain(public).is_err());
     }
 
     #[tokio::test]

@@ -31,7 +31,7 @@ mod tls;
 mod tls_error;
 mod upload;
 
-pub use address_guard::{AllowedServers, is_local};
+pub use address_guard::{AllowedServers, is_local, watched_addresses};
 pub use admission::{
     ConnectionLimits, ConnectionSource, ConnectionState, Connections, OpenConnection,
 };
@@ -45,7 +45,7 @@ pub use fetch::fetch;
 pub use listen::{AcceptedConnection, ListenError, accept, bind, inherit};
 pub use own_cert::{OwnCertificate, PemFile};
 pub use pin::{Pin, PinPrefix};
-pub use probe_cert::shown_at;
+pub use probe_cert::{shown_at, shown_for};
 pub use reply::{empty, events, json, json_in_parts, text};
 pub use server_trust::ServerVerification;
 pub use subject::{CertificateSubject, CertificateSubjects, InvalidCertificateSubject};

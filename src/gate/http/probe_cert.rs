@@ -17,6 +17,16 @@ const WITHIN: Duration = Duration::from_secs(5);
 
 /// Returns the certificate, in DER, that the server at this address presents to a client.
 pub fn shown_at(address: SocketAddr) -> io::Result<Vec<u8>> {
+    shown_to(ServerName::IpAddress(address.ip().into()), address)
+}
+
+/// The same for a client that asks for this name, which is a host name or an address.
+pub fn shown_for(name: &str, address: SocketAddr) -> io::Result<Vec<u8>> {
+    let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
+    shown_to(name, address)
+}
+
+fn shown_to(name: ServerName<'static>, address: SocketAddr) -> io::Result<Vec<u8>> {
     let look = Arc::new(CertificateRecorder::default());
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -24,7 +34,6 @@ pub fn shown_at(address: SocketAddr) -> io::Result<Vec<u8>> {
         .dangerous()
         .with_custom_certificate_verifier(look.clone())
         .with_no_client_auth();
-    let name = ServerName::IpAddress(address.ip().into());
     let mut tls = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
     let mut socket = TcpStream::connect_timeout(&address, WITHIN)?;
     socket.set_read_timeout(Some(WITHIN))?;

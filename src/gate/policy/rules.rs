@@ -34,13 +34,13 @@ const THROUGH_A_STACK: [(&str, &str); 4] = [
     ("stack_stop", "container_stop"),
 ];
 
-/// Tools of class persist that `operate` proposes instead of denying: what they leave behind only makes calls that this
-/// policy is asked about again at each run.
-const PROPOSED_BY_OPERATE: [&str; 1] = ["schedule_create"];
+/// Tools with a lasting effect that `operate` proposes, whatever it does with their class: what they leave behind only
+/// makes calls and checks that this policy is asked about again each time.
+const PROPOSED_BY_OPERATE: [&str; 2] = ["schedule_create", "watch_create"];
 
 /// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
 /// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
-const ESSENTIAL: [&str; 27] = [
+const ESSENTIAL: [&str; 30] = [
     "backup_create",
     "backup_target_list",
     "change_get",
@@ -67,6 +67,9 @@ const ESSENTIAL: [&str; 27] = [
     "unit_restart",
     "unit_status",
     "update_check",
+    "watch_create",
+    "watch_delete",
+    "watch_list",
     "whoami",
 ];
 
@@ -315,6 +318,31 @@ mod tests {
         }
         assert_eq!(preset(Preset::Operate, Risk::Execute), Propose);
         assert_eq!(preset(Preset::Admin, Risk::Execute), Allow);
+    }
+
+    #[test]
+    fn what_lasts_after_its_call_waits_for_the_owner_of_an_operator() {
+        let watch = PolicySubject {
+            name: "watch_create",
+            toolset: "watches",
+            risk: Risk::Write,
+        };
+        #[rustfmt::skip]
+        let table = [
+            (Preset::Observe, NOTHING,                                Deny),
+            (Preset::Suggest, NOTHING,                                Propose),
+            (Preset::Operate, NOTHING,                                Propose),
+            (Preset::Admin,   NOTHING,                                Allow),
+            (Preset::Operate, r#"{"modes":{"write":"allow"}}"#,       Allow),
+            (Preset::Operate, r#"{"modes":{"write":"deny"}}"#,        Deny),
+            (Preset::Operate, r#"{"tools":{"watch_create":"allow"}}"#, Allow),
+            (Preset::Operate, r#"{"toolsets":["units"]}"#,            Deny),
+        ];
+        for (preset, overrides, expected) in table {
+            let overrides = serde_json::from_str(overrides).unwrap();
+            let policy = Policy { preset, overrides };
+            assert_eq!(mode(&policy, watch), expected, "{policy:?}");
+        }
     }
 
     #[test]

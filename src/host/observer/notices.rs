@@ -1,18 +1,31 @@
-//! Notifies the owner of a container that stopped without a call of an agent, and of a file system that became
-//! full.
+//! Notifies the owner of a container that stopped without a call of an agent, of a unit that failed, and of a file
+//! system that became full.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
-use gatewren_base::config::Reach;
+use gatewren_base::config::{Reach, is_host_unit};
 use gatewren_store::state::{
     Author, Document, Notice, Notifications, Pointer, RevisionsSince, State, StateView, StateViews,
 };
 
+/// How long the same unit causes no second notification: one that fails again and again should not hide the others.
+const UNIT_QUIET: Duration = Duration::from_hours(24);
+
+/// The maximum number of failed units that are remembered for that; at the limit, all are forgotten.
+const MAX_UNITS: usize = 512;
+
+/// The maximum number of units with a notification of their own in one revision; those beyond share one.
+const MAX_AT_ONCE: usize = 5;
+
 /// Follows the state, and adds notifications.
 #[derive(Debug)]
 pub struct NotificationWatch {
+    /// When the owner was last notified of each unit.
+    failed_units: BTreeMap<String, Instant>,
     state: State,
     view: StateView,
     notifications: Notifications,
@@ -22,6 +35,7 @@ impl NotificationWatch {
     /// Creates a follower of this state.
     pub fn new(state: State) -> Self {
         Self {
+            failed_units: BTreeMap::new(),
             view: StateViews::new(state.clone()).view_for("", &Reach::everything()),
             notifications: Notifications::new(state.clone()),
             state,
@@ -29,7 +43,7 @@ impl NotificationWatch {
     }
 
     /// Follows the state from now on.
-    pub async fn run(self) {
+    pub async fn run(mut self) {
         let mut revisions = self.state.watch_revision();
         let mut before = self.state.document();
         // `self.state` holds the other end, so it cannot close.
@@ -41,6 +55,7 @@ impl NotificationWatch {
             for (path, level) in fuller_filesystems(&before, &now) {
                 self.add(fullness_notice(&path, level)).await;
             }
+            self.add_failed(failed_units(&before, &now)).await;
             before = now;
         }
     }
@@ -59,6 +74,30 @@ impl NotificationWatch {
             change: None,
         };
         self.add(notice).await;
+    }
+
+    /// Notifies the owner of units that failed, unless it was notified of the same ones lately.
+    async fn add_failed(&mut self, mut units: Vec<String>) {
+        let now = Instant::now();
+        self.failed_units
+            .retain(|_, at| now.saturating_duration_since(*at) < UNIT_QUIET);
+        units.retain(|unit| !self.failed_units.contains_key(unit));
+        if self.failed_units.len() + units.len() > MAX_UNITS {
+            self.failed_units.clear();
+        }
+        for unit in &units {
+            self.failed_units.insert(unit.clone(), now);
+        }
+        let more = units.len().saturating_sub(MAX_AT_ONCE);
+        units.truncate(MAX_AT_ONCE);
+        for unit in units {
+            self.add(unit_notice(&format!("unit {unit} has failed")))
+                .await;
+        }
+        if more > 0 {
+            let title = format!("{more} more units have failed");
+            self.add(unit_notice(&title)).await;
+        }
     }
 
     async fn add(&self, notice: Notice) {
@@ -103,6 +142,36 @@ fn states(document: &Document) -> BTreeMap<&str, &str> {
     let all = all.into_iter().flatten();
     all.filter_map(|(name, facts)| Some((name.as_str(), facts.get("status")?.as_str()?)))
         .collect()
+}
+
+/// The units of the host that failed, without those of containers.
+fn failed_units(before: &Document, now: &Document) -> Vec<String> {
+    let (before, now) = (unit_states(before), unit_states(now));
+    let failed = now.into_iter().filter(|(_, active)| *active == "failed");
+    failed
+        .filter(|(name, _)| before.get(name) != Some(&"failed") && is_host_unit(name))
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+fn unit_states(document: &Document) -> BTreeMap<&str, &str> {
+    let all = Pointer::root().child("public").child("units");
+    let all = all.get(&document.root).and_then(Value::as_object);
+    let all = all.into_iter().flatten();
+    all.filter_map(|(name, facts)| Some((name.as_str(), facts.get("active")?.as_str()?)))
+        .collect()
+}
+
+fn unit_notice(title: &str) -> Notice {
+    Notice {
+        container: None,
+        level: "warning",
+        title: title.to_owned(),
+        message:
+            "systemd does not run it any more. unit_status shows its result, logs_query its log."
+                .to_owned(),
+        change: None,
+    }
 }
 
 /// The levels of a file system in the state. A level falls only with a margin, so a file system that fluctuates
@@ -207,6 +276,56 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_unit_that_fails_is_told_of_once_and_one_of_a_container_is_not() {
+        let scratch = Scratch::new();
+        let state = State::open(&scratch.join("state.db")).unwrap();
+        let notifications = Notifications::new(state.clone());
+        let units = Pointer::root().child("public").child("units");
+        let put = async |name: &str, active: &str| {
+            let value = json!({ "name": name, "active": active });
+            let at = units.child(name);
+            let written = state.put(&Author::observer(), &at, Some(value)).await;
+            written.unwrap();
+        };
+        put("web.service", "active").await;
+        let mut following = Box::pin(NotificationWatch::new(state.clone()).run());
+        let changes = async {
+            for (name, active) in [
+                ("lxc@web.service", "failed"),
+                ("docker-0123456789abcdef.scope", "failed"),
+                ("web.service", "failed"),
+                ("web.service", "active"),
+                ("web.service", "failed"),
+                ("last.service", "failed"),
+            ] {
+                put(name, active).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let mut revisions = state.watch_revision();
+            while notifications.list("", &Reach::everything()).len() < 2 {
+                revisions.changed().await.unwrap();
+            }
+            notifications.list("", &Reach::everything())
+        };
+        let notices = tokio::select! {
+            biased;
+            () = &mut following => unreachable!(),
+            notices = changes => notices,
+        };
+        let titles: Vec<&str> = notices
+            .iter()
+            .map(|one| one.value["title"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            titles,
+            [
+                "unit last.service has failed",
+                "unit web.service has failed"
+            ]
+        );
+    }
+
+    #[tokio::test]
     async fn a_file_system_that_becomes_full_is_told_of_at_each_step_up() {
         let scratch = Scratch::new();
         let state = State::open(&scratch.join("state.db")).unwrap();
@@ -241,7 +360,7 @@ mod tests {
                     revisions.changed().await.unwrap();
                 }
                 // Gives it time to add any other notifications.
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
                 let all = notifications.list("", &Reach::everything());
                 assert_eq!(all.len(), count, "{path} {level}: {all:?}");
             }

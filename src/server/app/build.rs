@@ -26,6 +26,7 @@ use crate::dispatch::{
 use crate::notify::NotificationSender;
 use crate::owner::OwnerSite;
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
+use crate::watches::WatchProbes;
 use gatewren_base::config::{LiveSettings, LiveSettingsSender, Settings};
 use gatewren_base::sys::Requester;
 use gatewren_base::telemetry::{Heartbeat, SdNotify};
@@ -74,13 +75,13 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let observing = helper.on_behalf_of(Requester::Observer);
     let observer = observer(&state, &systemd, &observing, &live);
     let audit = settings.state_dir.join("vault.db");
-    spawn_job_end_recorder(&helper, &vault, &state, audit.clone(), &stop);
     let sampler = sampler(&settings, &observing);
-    let jobs = Jobs::new(observing, stop.subscribe());
+    let jobs = follow_jobs(&observing, &vault, &state, audit.clone(), &stop);
     let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), audit);
     let logins = Arc::new(Logins::new(vault.clone(), live.clone()));
     let site = site(&vault, &state, logins.clone(), &helper, &live);
     let backends = backends(systemd, helper, live.clone(), &stop);
+    let probes = Arc::new(watch_probes(&backends, &observing, &state, tls.clone()));
     let notification_sender = backends.notification_sender.clone();
     let (guard, sessions) = admission(&vault, &state, &live, logins).await?;
     let sources = CatalogSources {
@@ -91,6 +92,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         bounds: bounds.clone(),
         live: live.clone(),
         history: sampler.history(),
+        probes: probes.clone(),
     };
     let catalog = catalog(sources, backends, settings.tools.dialect).map_err(failed)?;
     guard.set_edge(EdgeCheck::of(&settings.edge_jwt).map_err(failed)?);
@@ -112,6 +114,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         stop,
         bounds,
         notification_sender,
+        probes,
         _lock: lock,
         observer: Mutex::new(Some(observer)),
         sampler: Mutex::new(Some(sampler)),
@@ -170,6 +173,25 @@ pub fn backends(
     }
 }
 
+/// What watches check.
+pub fn watch_probes(
+    backends: &Backends,
+    helper: &HelperClient,
+    state: &State,
+    certificate: Option<Arc<TlsServer>>,
+) -> WatchProbes {
+    WatchProbes {
+        state: state.clone(),
+        lxc: backends.lxc.clone(),
+        units: backends.units.clone(),
+        network: backends.network.clone(),
+        host: Host::new(helper.clone()),
+        backups: backends.backups.clone(),
+        storage: Storage::new(helper.clone()),
+        certificate,
+    }
+}
+
 /// The inbox with the proposals.
 fn inbox(vault: &Vault, state: &State, live: &LiveSettings) -> Result<Inbox, BuildError> {
     let agents = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
@@ -217,22 +239,24 @@ fn follow_capabilities(helper: &HelperClient, stop: &watch::Sender<bool>) -> Hel
     bounds
 }
 
-/// Starts writing the ends of jobs into the audit, until the server stops.
-fn spawn_job_end_recorder(
+/// Starts writing the ends of jobs into the audit, until the server stops. Returns the jobs.
+fn follow_jobs(
     helper: &HelperClient,
     vault: &Vault,
     state: &State,
     audit: PathBuf,
     stop: &watch::Sender<bool>,
-) {
-    let jobs = Jobs::new(helper.clone(), stop.subscribe());
+) -> Jobs {
+    let jobs = || Jobs::new(helper.clone(), stop.subscribe());
+    let (followed, shown) = (jobs(), jobs());
     let (vault, state, mut stop) = (vault.clone(), state.clone(), stop.subscribe());
     tokio::spawn(async move {
         tokio::select! {
-            () = record_job_ends(jobs, vault, state, audit) => {}
+            () = record_job_ends(followed, vault, state, audit) => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
     });
+    shown
 }
 
 /// Opens the vault and the state. The helper logs the vault's audit head, and a key of the vault seals the

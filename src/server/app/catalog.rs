@@ -10,6 +10,7 @@ use crate::toolsets::{
     self, AccessSources, AgentLimits, DiagnosisSources, HistoryResources, HistorySources,
     OutputResources, StateResources,
 };
+use crate::watches::{WatchProbes, WatchTools, tools as watch_tools};
 use gatewren_base::config::LiveSettings;
 use gatewren_host::backends::{
     Backups, DiskReports, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs,
@@ -79,6 +80,8 @@ pub struct CatalogSources<'a> {
     pub live: LiveSettings,
     /// The usage of the host and its containers over time.
     pub history: UsageHistory,
+    /// What watches check.
+    pub probes: Arc<WatchProbes>,
 }
 
 /// Which rows of the tables become tools.
@@ -159,6 +162,11 @@ pub fn catalog_of(
     add_container_names(&mut catalog, backends.lxc.clone());
     add_host(&mut catalog, backends, rows, &sources.history)?;
     add_stores(&mut catalog, &sources, &views)?;
+    catalog.add(watch_tools(Arc::new(WatchTools {
+        vault: sources.vault.clone(),
+        live: sources.live.clone(),
+        probes: sources.probes.clone(),
+    })))?;
     for prompt in toolsets::prompts() {
         catalog.add_prompt(prompt);
     }

@@ -7,6 +7,7 @@ mod build_error;
 mod catalog;
 mod connect;
 mod directory;
+mod disk_notices;
 #[cfg(feature = "everything")]
 mod fixtures;
 mod front;

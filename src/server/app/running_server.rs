@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::disk_notices::notify_of_disks;
 use super::inbox_notices::notify_of_changes;
 use super::names::{server_addresses, server_names};
 use super::notice_logs::log_notifications;
@@ -18,18 +19,20 @@ use super::token_warnings::warn_of_expiring_tokens;
 use super::{audit, helper_capabilities};
 use crate::dispatch::Engine;
 use crate::notify::NotificationSender;
+use crate::watches::{WatchMonitor, WatchProbes};
 use gatewren_base::config::{LiveSettingsSender, Settings, TlsMode};
 use gatewren_base::sys::{DirectoryLock, KernelEvents, hold_few_program_pages, lock, rfc3339};
 use gatewren_base::telemetry::SdNotify;
+use gatewren_gate::auth::Agents;
 use gatewren_gate::guard::AllowedHosts;
 use gatewren_gate::http::{
     CertificateSubject, CertificateSubjects, InvalidCertificateSubject, TlsServer, TlsSource,
 };
-use gatewren_host::backends::HelperCapabilities;
+use gatewren_host::backends::{HelperCapabilities, Storage};
 use gatewren_host::helper_client::HelperChild;
 use gatewren_host::observer::Observer;
 use gatewren_host::sampler::UsageSampler;
-use gatewren_store::state::State;
+use gatewren_store::state::{Notifications, State};
 use gatewren_store::vault::Vault;
 
 /// How often the host's names and addresses are checked without a notification by the kernel.
@@ -69,6 +72,8 @@ pub struct Server {
     /// The helper's capabilities.
     pub(super) bounds: HelperCapabilities,
     pub(super) notification_sender: NotificationSender,
+    /// What watches check.
+    pub(super) probes: Arc<WatchProbes>,
     pub(super) _lock: DirectoryLock,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) sampler: Mutex<Option<UsageSampler>>,
@@ -101,6 +106,13 @@ impl Server {
             self.vault.clone(),
             self.state.clone(),
         ));
+        self.start_watches(workers);
+        if Storage::has_health() {
+            workers.spawn(notify_of_disks(
+                self.probes.storage.clone(),
+                self.state.clone(),
+            ));
+        }
         workers.spawn(send_notifications(
             self.state.clone(),
             self.in_force.live(),
@@ -114,6 +126,24 @@ impl Server {
             self.vault.clone(),
             self.bounds.clone(),
         ));
+    }
+
+    /// Starts the checks of the agents' watches.
+    fn start_watches(&self, workers: &mut JoinSet<()>) {
+        let agents = match Agents::new(self.vault.clone(), self.in_force.live()) {
+            Ok(agents) => agents,
+            Err(cause) => {
+                tracing::error!(%cause, "cannot read the agents; watches are not checked");
+                return;
+            }
+        };
+        let monitor = WatchMonitor {
+            vault: self.vault.clone(),
+            agents,
+            probes: self.probes.clone(),
+            notifications: Notifications::new(self.state.clone()),
+        };
+        workers.spawn(monitor.run());
     }
 
     /// Updates the host's names and addresses, and loads the certificate that fits them.

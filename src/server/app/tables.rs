@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{
-    build::backends,
+    build::{backends, watch_probes},
     build_error::BuildError,
     catalog::{CatalogSources, ToolSelection, catalog_of},
 };
@@ -45,7 +45,8 @@ fn build_catalog(scratch: &Path) -> Result<Catalog, BuildError> {
     let units = ObservedUnits::new(&systemd, LiveSettings::from(Settings::default()));
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let stop = watch::Sender::new(false);
-    let backends = backends(systemd, helper, Settings::default().into(), &stop);
+    let backends = backends(systemd, helper.clone(), Settings::default().into(), &stop);
+    let probes = Arc::new(watch_probes(&backends, &helper, &state, None));
     let sessions = Sessions::open(&[0; 32], Settings::default().into(), None);
     let sources = CatalogSources {
         state: &state,
@@ -55,6 +56,7 @@ fn build_catalog(scratch: &Path) -> Result<Catalog, BuildError> {
         bounds: HelperCapabilities::unknown(),
         live: Settings::default().into(),
         history: UsageHistory::at(scratch.join("usage.db")),
+        probes,
     };
     catalog_of(sources, backends, ToolSelection::All, Dialect::default()).map_err(BuildError::new)
 }
@@ -68,6 +70,7 @@ mod tests {
 
     use super::*;
     use crate::dispatch::{instructions, list_tools};
+    use crate::watches::probing_tools;
     use gatewren_base::config::Preset;
     use gatewren_gate::auth::Principal;
     use gatewren_wire::protocol::check_dialect;
@@ -201,6 +204,20 @@ mod tests {
             found.extend(missing.map(|(part, _)| format!("{} lacks {part}", tool.name())));
         }
         assert_eq!(found, [""; 0]);
+    }
+
+    #[test]
+    fn a_watch_needs_the_permission_of_a_real_tool() {
+        let catalog = tables().unwrap();
+        for subject in probing_tools() {
+            let tool = catalog.tool(subject.name).unwrap();
+            assert_eq!(
+                (tool.toolset(), tool.risk()),
+                (subject.toolset, subject.risk),
+                "{}",
+                subject.name
+            );
+        }
     }
 
     #[test]

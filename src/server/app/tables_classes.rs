@@ -17,10 +17,10 @@ const NO_CODE: &[(&str, &[&str])] = &[
         "change_get", "change_list", "changes_since", "container_history", "context", "job_get", "job_list",
         "job_output", "job_wait",
         "notification_list", "read", "schedule_list", "search", "server_history", "session_list",
-        "state_blame", "state_get", "whoami",
+        "state_blame", "state_get", "watch_list", "whoami",
     ]),
     ("changes records of gatewren's own, which are data and never executed", &[
-        "change_withdraw", "notification_mark", "notification_remove", "session_kill", "state_put",
+        "change_withdraw", "notification_mark", "notification_remove", "session_kill", "state_put", "watch_delete",
     ]),
     ("leaves a proposal: nothing runs before the owner approves it", &["propose_change"]),
     ("ends processes that a call of class execute started", &["job_cancel"]),
@@ -39,6 +39,7 @@ const NO_CODE: &[(&str, &[&str])] = &[
     ]),
     ("asks a systemd about units, at its socket, and starts no program for it", &["unit_list", "unit_status"]),
     ("sends packets that gatewren makes itself", &["dns_query", "network_check_port", "network_ping"]),
+    ("has the server repeat what a tool of class read or scan does, with that tool's permission", &["watch_create"]),
     ("changes the state of a loaded unit and starts none; what a reload runs is in the unit's file, which only tools \
       of other classes can write", &["unit_reload", "unit_reset_failed"]),
     ("makes containers run their own programs; only tools of other classes can change those", &[

@@ -12,6 +12,7 @@ use super::parts::{name, table, time};
 use super::samples::{ContainerSample, SampleHistory};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
+use super::watch_table::watch_section;
 use gatewren_store::state::{History, HistoryFilter, PatchOperation};
 
 /// The number of revisions that are listed.
@@ -44,6 +45,7 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
                 _ => p { (texts::NO_CONTAINERS) },
             }
         }
+        (watch_section(site)?)
         section { h2 { (texts::LATELY) } (lately(asked)?) }
     };
     asked.page(Tab::Server, texts::SERVER, true, content)

@@ -33,6 +33,7 @@ mod schedules;
 mod sign_in;
 mod site;
 mod texts;
+mod watch_table;
 
 #[cfg(any(test, feature = "testing"))]
 pub use diff::diff as argument_list;

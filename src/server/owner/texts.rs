@@ -40,6 +40,12 @@ pub const THIS_ONE: &str = "this one";
 pub const OWNER: &str = "owner";
 pub const FORMER_AGENT: &str = "an agent whose token was replaced";
 
+// Watches.
+pub const WATCHES: &str = "Watches of agents";
+pub const WATCH_PHASE: &str = "State";
+pub const WATCH_CONDITION: &str = "Condition";
+pub const WATCH_SEEN: &str = "Last seen";
+
 // The inbox.
 pub const NOTHING_WAITS: &str = "No changes are pending.";
 pub const MOVED: &str = "its target has changed";

@@ -34,6 +34,8 @@ mod usage;
 
 pub use access::{AccessSources, AgentLimits, tools as access};
 pub use backups::tools as backups;
+pub use bounded_number::BoundedNumber;
+pub use bounded_text::BoundedText;
 pub use completions::complete;
 pub use containers::copies::tools as container_copies;
 pub use containers::files::tools as container_files;
@@ -42,6 +44,7 @@ pub use containers::logs::tools as container_logs;
 pub use containers::moves::tools as container_moves;
 pub use containers::settings::tools as container_settings;
 pub use containers::stacks::tools as stacks;
+pub use failure::failed;
 pub use host::disk_space::tools as disk_space;
 pub use host::disks::tools as disks;
 pub use host::files::tools as files;

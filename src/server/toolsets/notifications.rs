@@ -39,9 +39,9 @@ pub fn tools(notifications: Arc<Notifications>) -> Toolset<Notifications> {
         .startos("notification.remove-before", &[("before", "below")])
 }
 
-/// List the owner's notifications, newest first. Examples: a container that stopped by itself, a failed background job,
-/// a full file system, a change that waits in the inbox. At most 200 are kept. `notification_mark` marks them as seen,
-/// `notification_remove` removes them.
+/// List the owner's notifications, newest first. Examples: a container or unit that failed, a failed job or
+/// backup, a disk with errors, a full file system, a watch that fired, a waiting change. At most 200 are kept.
+/// `notification_mark` marks them as seen, `notification_remove` removes them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {

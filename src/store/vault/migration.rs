@@ -9,7 +9,7 @@ use super::agents::{
 };
 use super::audit::{exact, schema};
 use super::error::VaultError;
-use super::work::{changes, schedules};
+use super::work::{changes, schedules, watches};
 use gatewren_base::sys;
 
 /// Identifies the file as a vault: "gwrv" as a big-endian number.
@@ -28,6 +28,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[token_warnings::SCHEMA],
     &[logins::PASSWORD_SCHEMA],
     &[schedules::SCHEMA],
+    &[watches::SCHEMA],
 ];
 
 const VERSION_1: &str = "

@@ -23,6 +23,8 @@ pub(super) struct SharedVault {
     pub agent_changes: watch::Sender<u64>,
     /// Counts changes to the inbox and its grants, including those by other processes.
     pub inbox_changes: watch::Sender<u64>,
+    /// Counts added and removed watches, including those by other processes.
+    pub watch_changes: watch::Sender<u64>,
     /// The data that all rows of the audit share.
     pub trail: Arc<AuditRowContext>,
     /// The audit's last row before this run of the server. A call up to it without an outcome never gets one.

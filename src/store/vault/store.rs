@@ -33,6 +33,7 @@ use super::work::schedules::ScheduleTable;
 use super::work::sessions::SessionTable;
 use super::work::subscriptions::SubscriptionTable;
 use super::work::tasks::TaskTable;
+use super::work::watches::WatchTable;
 use super::writer::VaultWriter;
 
 /// An open vault. Clones share it. Dropping the last one writes what is queued and closes the file.
@@ -50,7 +51,8 @@ impl Vault {
         let reading = open::reading(path)?;
         let changes = watch::Sender::new(0);
         let inbox = watch::Sender::new(0);
-        let counts = [changes.clone(), inbox.clone()];
+        let watches = watch::Sender::new(0);
+        let counts = [changes.clone(), inbox.clone(), watches.clone()];
         let elsewhere = move || {
             for count in &counts {
                 count.send_modify(|changes| *changes += 1);
@@ -73,6 +75,7 @@ impl Vault {
             reader: Mutex::new(reading),
             agent_changes: changes,
             inbox_changes: inbox,
+            watch_changes: watches,
             audit_run_after: AtomicI64::new(0),
             ids: IdGenerator::new()?,
         });
@@ -127,6 +130,11 @@ impl Vault {
     /// Calls that were answered with a task.
     pub fn tasks(&self) -> TaskTable<'_> {
         TaskTable::new(&self.shared)
+    }
+
+    /// The agents' watches.
+    pub fn watches(&self) -> WatchTable<'_> {
+        WatchTable::new(&self.shared)
     }
 
     /// The agents' proposals and the owner's decisions.

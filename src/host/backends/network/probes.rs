@@ -77,6 +77,18 @@ pub enum PortState {
     Unreachable,
 }
 
+impl PortState {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Refused => "refused",
+            Self::NoAnswer => "no answer",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
 impl Network {
     /// Sends echo requests to a machine, one after the other.
     ///

@@ -11,3 +11,4 @@ pub mod schedules;
 pub mod sessions;
 pub mod subscriptions;
 pub mod tasks;
+pub mod watches;

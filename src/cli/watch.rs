@@ -1,0 +1,178 @@
+//! `gatewren watch`: lists, shows and deletes the watches of all agents.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::console::output::{conclude, fail};
+use super::console::runtime;
+use super::console::table::table;
+use super::console::target::SubcommandArgs;
+use super::inbox::InboxContext;
+use gatewren_gate::owner_actions::sanitize;
+use gatewren_server::watches::WatchView;
+use gatewren_store::vault::{StoredWatch, WatchRef};
+
+/// The column headings of a list.
+const HEAD: [&str; 7] = ["id", "phase", "since", "agent", "name", "watches", "seen"];
+
+/// The maximum number of characters of a cell; the rest is cut.
+const IN_A_CELL: usize = 60;
+
+/// The arguments of the command.
+pub type WatchArgs = SubcommandArgs<WatchSubcommand>;
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum WatchSubcommand {
+    /// List the watches of all agents
+    List {
+        /// Only watches of this agent: its id or its name
+        #[arg(long)]
+        agent: Option<String>,
+        /// Only watches that have fired and have not recovered
+        #[arg(long)]
+        fired: bool,
+    },
+    /// Show a watch
+    Show {
+        /// The id of the watch, or a unique prefix of it
+        #[arg(value_name = "ID")]
+        watch: String,
+    },
+    /// Delete a watch; nothing is sent about it any more
+    Delete {
+        /// The id of the watch, or a unique prefix of it
+        #[arg(value_name = "ID")]
+        watch: String,
+    },
+}
+
+/// Runs the command; it needs no running server.
+pub fn run(args: &WatchArgs) -> ExitCode {
+    let runtime = match runtime::build() {
+        Ok(runtime) => runtime,
+        Err(cause) => return fail(&cause),
+    };
+    let context = match args.place.vault().and_then(InboxContext::new) {
+        Ok(context) => context,
+        Err(words) => return fail(&words),
+    };
+    let json = args.json;
+    conclude(match &args.subcommand {
+        WatchSubcommand::List { agent, fired } => list(&context, agent.as_deref(), *fired, json),
+        WatchSubcommand::Show { watch } => {
+            one(&context, watch).map(|watch| print(&context, &watch, json))
+        }
+        WatchSubcommand::Delete { watch } => {
+            let deleted = runtime.block_on(delete(&context, watch));
+            deleted.map(|watch| {
+                if json {
+                    as_json(&context, &watch).to_string()
+                } else {
+                    format!("{} is deleted", watch.id)
+                }
+            })
+        }
+    })
+}
+
+fn list(
+    context: &InboxContext,
+    agent: Option<&str>,
+    fired: bool,
+    json: bool,
+) -> Result<String, String> {
+    let agent = agent.map(|named| context.agent(named)).transpose()?;
+    let mut all = all(context)?;
+    all.retain(|watch| {
+        let has_fired = || WatchView::of(watch).is_some_and(|view| view.phase == "fired");
+        agent.as_ref().is_none_or(|agent| *agent == watch.agent) && (!fired || has_fired())
+    });
+    if json {
+        let rows = all.iter().map(|one| as_json(context, one));
+        return Ok(Value::Array(rows.collect()).to_string());
+    }
+    if all.is_empty() {
+        return Ok("there are no watches".to_owned());
+    }
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    rows.extend(all.iter().map(|one| cells(context, one)));
+    Ok(table(&rows))
+}
+
+async fn delete(context: &InboxContext, named: &str) -> Result<StoredWatch, String> {
+    let id = WatchRef::Id(one(context, named)?.id);
+    let removed = context.vault.watches().remove(id).await;
+    let removed = removed.map_err(|e| e.to_string())?;
+    removed.ok_or_else(|| format!("the watch {named:?} was deleted meanwhile"))
+}
+
+fn all(context: &InboxContext) -> Result<Vec<StoredWatch>, String> {
+    context.vault.watches().list().map_err(|e| e.to_string())
+}
+
+/// Returns the watch with this id, or the only one whose id has this prefix.
+fn one(context: &InboxContext, named: &str) -> Result<StoredWatch, String> {
+    /// Shorter prefixes are more often a typing error than intended.
+    const LEAST: usize = 4;
+    let digits = named.strip_prefix("watch_").unwrap_or(named);
+    let begins = |watch: &StoredWatch| {
+        let id = watch.id.strip_prefix("watch_");
+        digits.len() >= LEAST && id.is_some_and(|id| id.starts_with(digits))
+    };
+    let mut found = all(context)?.into_iter().filter(begins);
+    match (found.next(), found.next()) {
+        (Some(watch), None) => Ok(watch),
+        (None, _) => Err(format!(
+            "there is no watch {named:?}; `gatewren watch list` shows them"
+        )),
+        (Some(_), Some(_)) => Err(format!(
+            "several watches begin with {named:?}; give more of the id"
+        )),
+    }
+}
+
+/// A watch as a row.
+fn cells(context: &InboxContext, watch: &StoredWatch) -> [String; 7] {
+    let cut = |text: &str| sanitize(text).chars().take(IN_A_CELL).collect::<String>();
+    let view = WatchView::of(watch);
+    let text = |of: fn(&WatchView) -> &str| view.as_ref().map_or("-", of);
+    [
+        watch.id.clone(),
+        text(|view| view.phase).to_owned(),
+        text(|view| view.since.as_deref().unwrap_or("-")).to_owned(),
+        cut(context.name(&watch.agent)),
+        cut(&watch.name),
+        cut(text(|view| &view.watches)),
+        cut(text(|view| &view.seen)),
+    ]
+}
+
+/// A watch as JSON: the fields of `watch_list`, and its agent.
+fn as_json(context: &InboxContext, watch: &StoredWatch) -> Value {
+    let view = WatchView::of(watch);
+    let mut value = view.map_or_else(|| json!({ "id": watch.id }), |view| json!(view));
+    if let Some(object) = value.as_object_mut() {
+        object.insert("agent".into(), json!(watch.agent));
+        object.insert("agent_name".into(), json!(context.name(&watch.agent)));
+    }
+    value
+}
+
+/// A watch in full, one field a line.
+fn print(context: &InboxContext, watch: &StoredWatch, json: bool) -> String {
+    let value = as_json(context, watch);
+    if json {
+        return value.to_string();
+    }
+    let lines = value.as_object().into_iter().flatten();
+    let lines = lines.map(|(key, value)| {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        format!("{key}: {}", sanitize(&text))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}

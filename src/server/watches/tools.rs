@@ -1,0 +1,228 @@
+//! `watch_create`, `watch_list` and `watch_delete`: conditions that the server checks for an agent.
+//!
+//! They are here and not in the toolsets, because watches are stored in the vault, which toolsets cannot import.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::condition::{MAX_EVERY_S, MAX_FOR_S, MIN_EVERY_S, WatchKind, WatchSpec};
+use super::permission::check_permission;
+use super::phase::{WatchReading, WatchState};
+use super::probes::WatchProbes;
+use super::view::WatchView;
+use crate::toolsets::{BoundedNumber, BoundedText, failed};
+use gatewren_base::config::LiveSettings;
+use gatewren_gate::auth::Agents;
+use gatewren_host::backends::ContainerRef;
+use gatewren_store::vault::{
+    AddedWatch, MAX_WATCHES, MAX_WATCHES_OF_AGENT, NewWatch, StoredWatch, Vault, VaultError,
+    WatchRef,
+};
+use gatewren_wire::registry::{Cx, Interruption, Result, Risk, Scope, ToolError, Toolset};
+
+/// The state of the tools.
+pub struct WatchTools {
+    /// The watches.
+    pub vault: Vault,
+    /// The settings, which define the spaces.
+    pub live: LiveSettings,
+    /// What checks read.
+    pub probes: Arc<WatchProbes>,
+}
+
+/// The toolset.
+pub fn tools(tools: Arc<WatchTools>) -> Toolset<WatchTools> {
+    Toolset::new(tools)
+        .with_name("watches")
+        .tool("watch_create", Risk::Write, create)
+        .about(Scope::HostOr("container"))
+        .titled("Watch something")
+        .tool("watch_list", Risk::Read, list)
+        .about(Scope::Within)
+        .titled("List your watches")
+        .tool("watch_delete", Risk::Write, delete)
+        .about(Scope::Within)
+        .titled("Delete a watch")
+}
+
+/// Have the server check a condition from now on, and notify the owner once when it holds and once when it ends, also
+/// subscribers of `gatewren:///public/notifications`. At most 32; they end with your access. `watch_list` shows what was
+/// found, `watch_delete` ends one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(try_from = "CreateFields")]
+#[schemars(with = "CreateFields")]
+struct Create {
+    name: String,
+    spec: WatchSpec,
+}
+
+/// The arguments of `watch_create`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CreateFields {
+    /// Your name for it.
+    name: BoundedText<60>,
+    /// Fires when: container is not running; unit failed or inactive; port closed/open; http fails; disk too full; too
+    /// hot; certificate expires soon; backup too old.
+    kind: WatchKind,
+    /// For container; optional for unit, port, backup.
+    container: Option<ContainerRef>,
+    /// Unit; port or host:port; URL; mount path; sensor; host:port (default: this server); directory.
+    target: Option<String>,
+    /// http: seconds; disk: percent; temperature: Celsius; certificate: days; backup: hours.
+    limit: Option<u32>,
+    /// Seconds it must hold.
+    #[serde(default)]
+    for_s: BoundedNumber<0, MAX_FOR_S, 60>,
+    /// Seconds between checks.
+    #[serde(default)]
+    every_s: BoundedNumber<MIN_EVERY_S, MAX_EVERY_S, 30>,
+}
+
+impl TryFrom<CreateFields> for Create {
+    type Error = super::condition::InvalidWatch;
+
+    fn try_from(fields: CreateFields) -> std::result::Result<Self, Self::Error> {
+        let spec = WatchSpec {
+            kind: fields.kind,
+            container: fields.container,
+            target: fields.target,
+            limit: fields.limit,
+            for_s: fields.for_s.get(),
+            every_s: fields.every_s.get(),
+        };
+        spec.check()?;
+        Ok(Self {
+            name: fields.name.into_text(),
+            spec,
+        })
+    }
+}
+
+async fn create(tools: Arc<WatchTools>, asked: Create, cx: Cx) -> Result<WatchView> {
+    let Create { name, spec } = asked;
+    let caller = cx.caller();
+    if let Some(container) = &spec.container {
+        let exists = tools
+            .probes
+            .check_container(container, &caller.reach, cx.reference());
+        exists.await.map_err(failed)?;
+    }
+    let agents = Agents::new(tools.vault.clone(), tools.live.clone());
+    let agents = agents.map_err(|cause| unusable(&cause))?;
+    let who = agents.present(&caller.agent).map_err(|_| {
+        ToolError::new("Only an agent with a token can have watches. Nothing was created.")
+    })?;
+    check_permission(&who, &spec)
+        .map_err(|why| ToolError::new(format!("{why}. Nothing was created.")))?;
+    let reading = tools
+        .probes
+        .read(&spec, &caller.reach, cx.reference())
+        .await;
+    if let WatchReading::Unknown(why) | WatchReading::Stopped(why) = &reading {
+        let words = format!("It cannot be checked: {why}. Nothing was created.");
+        return Err(ToolError::new(words).into());
+    }
+    let mut state = WatchState::default();
+    // The monitor checks it again at once and sends the message; this only fills the answer.
+    let shown = {
+        let mut shown = state.clone();
+        let _ = shown.advance(reading, u64::MAX, gatewren_base::sys::now_ms());
+        shown
+    };
+    state.seen.clone_from(&shown.seen);
+    let new = NewWatch {
+        agent: caller.agent.to_string(),
+        name,
+        spec: as_json(&spec)?,
+        state: as_json(&state)?,
+    };
+    let added = tools.vault.watches().add(new).await;
+    let watch = added_watch(added.map_err(|cause| unusable(&cause))?)?;
+    let watch = StoredWatch {
+        state: as_json(&shown)?,
+        ..watch
+    };
+    WatchView::of(&watch).ok_or_else(|| ToolError::new("the watch cannot be shown").into())
+}
+
+fn added_watch(added: AddedWatch) -> Result<StoredWatch> {
+    let words = match added {
+        AddedWatch::Added(watch) => return Ok(watch),
+        AddedWatch::NameInUse => {
+            "You have another watch of this name; watch_delete ends it. Nothing was created."
+                .to_owned()
+        }
+        AddedWatch::TooManyOfAgent => format!(
+            "You have {MAX_WATCHES_OF_AGENT} watches, which is the limit; watch_delete ends one. Nothing was created."
+        ),
+        AddedWatch::TooMany => format!(
+            "All agents together have {MAX_WATCHES} watches, which is the limit. Nothing was created."
+        ),
+    };
+    Err(ToolError::new(words).into())
+}
+
+/// List your watches, oldest first: each condition in words, its phase, and what the last check found. Watches of other
+/// agents are not shown. `watch_create` adds one, `notification_list` shows the messages.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {}
+
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    /// The watches.
+    watches: Vec<WatchView>,
+}
+
+async fn list(tools: Arc<WatchTools>, List {}: List, cx: Cx) -> Result<Listed> {
+    let all = tools.vault.watches().list();
+    let all = all.map_err(|cause| unusable(&cause))?;
+    let own = all
+        .iter()
+        .filter(|watch| *watch.agent == *cx.caller().agent);
+    Ok(Listed {
+        watches: own.filter_map(WatchView::of).collect(),
+    })
+}
+
+/// Delete one of your watches and return it as it was last; nothing is sent about it any more. A watch that is not
+/// yours is not found. `watch_list` lists yours.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Delete {
+    /// The watch's name, as you gave it.
+    name: String,
+}
+
+async fn delete(tools: Arc<WatchTools>, Delete { name }: Delete, cx: Cx) -> Result<WatchView> {
+    let watch = WatchRef::Name {
+        agent: cx.caller().agent.to_string(),
+        name: name.clone(),
+    };
+    let removed = tools.vault.watches().remove(watch).await;
+    let removed = removed.map_err(|cause| unusable(&cause))?;
+    removed.as_ref().and_then(WatchView::of).ok_or_else(|| {
+        let words = format!("You have no watch of the name {name:?}");
+        let hint = "watch_list lists your watches.";
+        ToolError::new(words).hint(hint).into()
+    })
+}
+
+fn as_json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|cause| ToolError::new(format!("cannot be written as JSON: {cause}")).into())
+}
+
+fn unusable(cause: &VaultError) -> Interruption {
+    tracing::error!(%cause, "cannot use the watches in the vault");
+    ToolError {
+        retry: true,
+        ..ToolError::new(
+            "The watches cannot be read or written at the moment. Nothing was changed.",
+        )
+    }
+    .into()
+}
