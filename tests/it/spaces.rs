@@ -276,6 +276,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "command" => json!("true"),
         "host" | "server" => json!("127.0.0.1"),
         "type" => json!("A"),
+        "kind" => json!("container"),
         "at" => json!("daily"),
         "schedule" => json!("nightly"),
         "sessions" => json!(["6ba7b810-9dad-41d1-80b4-00c04fd430c8"]),
@@ -318,7 +319,9 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "json" => json!("1"),
         "revision" | "grace_s" | "offset" | "memory_limit_bytes" | "cpu_limit_percent"
         | "processes_limit" | "start_order" => json!(0),
-        "timeout_s" | "limit" | "lines" | "bytes" | "start_delay_s" => json!(20),
+        "timeout_s" | "for_s" | "every_s" | "limit" | "lines" | "bytes" | "start_delay_s" => {
+            json!(20)
+        }
         "mode" => json!("0644"),
         "snapshot" => json!("snap0"),
         "template" => json!("busybox"),

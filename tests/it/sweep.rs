@@ -282,6 +282,9 @@ pub fn also(tool: &str, mut arguments: Value) -> Value {
         // A name and no pattern, which the same argument of other tools is.
         arguments["name"] = json!("nightly");
     }
+    if tool == "watch_create" {
+        arguments = json!({ "name": "web", "kind": "container", "container": CONTAINER });
+    }
     for (_, argument) in ALSO.iter().filter(|(of, _)| *of == tool) {
         arguments[*argument] = value(argument, CONTAINER);
     }

@@ -35,7 +35,6 @@ mod usage;
 pub use access::{AccessSources, AgentLimits, tools as access};
 pub use backups::tools as backups;
 pub use bounded_number::BoundedNumber;
-pub use bounded_text::BoundedText;
 pub use completions::complete;
 pub use containers::copies::tools as container_copies;
 pub use containers::files::tools as container_files;

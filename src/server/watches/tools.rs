@@ -12,7 +12,7 @@ use super::permission::check_permission;
 use super::phase::{WatchReading, WatchState};
 use super::probes::WatchProbes;
 use super::view::WatchView;
-use crate::toolsets::{BoundedNumber, BoundedText, failed};
+use crate::toolsets::{BoundedNumber, failed};
 use gatewren_base::config::LiveSettings;
 use gatewren_gate::auth::Agents;
 use gatewren_host::backends::ContainerRef;
@@ -20,7 +20,7 @@ use gatewren_store::vault::{
     AddedWatch, MAX_WATCHES, MAX_WATCHES_OF_AGENT, NewWatch, StoredWatch, Vault, VaultError,
     WatchRef,
 };
-use gatewren_wire::registry::{Cx, Interruption, Result, Risk, Scope, ToolError, Toolset};
+use gatewren_wire::registry::{Answer, Cx, Interruption, Result, Risk, Scope, ToolError, Toolset};
 
 /// The state of the tools.
 pub struct WatchTools {
@@ -36,13 +36,13 @@ pub struct WatchTools {
 pub fn tools(tools: Arc<WatchTools>) -> Toolset<WatchTools> {
     Toolset::new(tools)
         .with_name("watches")
-        .tool("watch_create", Risk::Write, create)
+        .answering("watch_create", Risk::Write, create)
         .about(Scope::HostOr("container"))
         .titled("Watch something")
-        .tool("watch_list", Risk::Read, list)
+        .answering("watch_list", Risk::Read, list)
         .about(Scope::Within)
         .titled("List your watches")
-        .tool("watch_delete", Risk::Write, delete)
+        .answering("watch_delete", Risk::Write, delete)
         .about(Scope::Within)
         .titled("Delete a watch")
 }
@@ -63,7 +63,7 @@ struct Create {
 #[serde(deny_unknown_fields)]
 struct CreateFields {
     /// Your name for it.
-    name: BoundedText<60>,
+    name: WatchName,
     /// Fires when: container is not running; unit failed or inactive; port closed/open; http fails; disk too full; too
     /// hot; certificate expires soon; backup too old.
     kind: WatchKind,
@@ -81,6 +81,30 @@ struct CreateFields {
     every_s: BoundedNumber<MIN_EVERY_S, MAX_EVERY_S, 30>,
 }
 
+/// The maximum length of a watch's name; a longer one is refused.
+const MAX_NAME: usize = 60;
+
+/// A watch's name.
+#[derive(Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", description = "", extend("pattern" = "^[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}$"))]
+struct WatchName(String);
+
+impl TryFrom<String> for WatchName {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> std::result::Result<Self, Self::Error> {
+        let is_fit = |c: char| c.is_ascii_alphanumeric() || " ._-".contains(c);
+        let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if begins && text.len() <= MAX_NAME && text.chars().all(is_fit) {
+            return Ok(Self(text));
+        }
+        Err(
+            "must have 1 to 60 letters, digits, spaces, dots, dashes or underscores, and begin with a letter or digit",
+        )
+    }
+}
+
 impl TryFrom<CreateFields> for Create {
     type Error = super::condition::InvalidWatch;
 
@@ -95,13 +119,13 @@ impl TryFrom<CreateFields> for Create {
         };
         spec.check()?;
         Ok(Self {
-            name: fields.name.into_text(),
+            name: fields.name.0,
             spec,
         })
     }
 }
 
-async fn create(tools: Arc<WatchTools>, asked: Create, cx: Cx) -> Result<WatchView> {
+async fn create(tools: Arc<WatchTools>, asked: Create, cx: Cx) -> Result<Answer> {
     let Create { name, spec } = asked;
     let caller = cx.caller();
     if let Some(container) = &spec.container {
@@ -145,7 +169,7 @@ async fn create(tools: Arc<WatchTools>, asked: Create, cx: Cx) -> Result<WatchVi
         state: as_json(&shown)?,
         ..watch
     };
-    WatchView::of(&watch).ok_or_else(|| ToolError::new("the watch cannot be shown").into())
+    Ok(Answer::data(&WatchView::of(&watch))?)
 }
 
 fn added_watch(added: AddedWatch) -> Result<StoredWatch> {
@@ -171,21 +195,21 @@ fn added_watch(added: AddedWatch) -> Result<StoredWatch> {
 #[serde(deny_unknown_fields)]
 struct List {}
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 struct Listed {
     /// The watches.
     watches: Vec<WatchView>,
 }
 
-async fn list(tools: Arc<WatchTools>, List {}: List, cx: Cx) -> Result<Listed> {
+async fn list(tools: Arc<WatchTools>, List {}: List, cx: Cx) -> Result<Answer> {
     let all = tools.vault.watches().list();
     let all = all.map_err(|cause| unusable(&cause))?;
     let own = all
         .iter()
         .filter(|watch| *watch.agent == *cx.caller().agent);
-    Ok(Listed {
+    Ok(Answer::data(&Listed {
         watches: own.filter_map(WatchView::of).collect(),
-    })
+    })?)
 }
 
 /// Delete one of your watches and return it as it was last; nothing is sent about it any more. A watch that is not
@@ -197,18 +221,20 @@ struct Delete {
     name: String,
 }
 
-async fn delete(tools: Arc<WatchTools>, Delete { name }: Delete, cx: Cx) -> Result<WatchView> {
+async fn delete(tools: Arc<WatchTools>, Delete { name }: Delete, cx: Cx) -> Result<Answer> {
     let watch = WatchRef::Name {
         agent: cx.caller().agent.to_string(),
         name: name.clone(),
     };
     let removed = tools.vault.watches().remove(watch).await;
     let removed = removed.map_err(|cause| unusable(&cause))?;
-    removed.as_ref().and_then(WatchView::of).ok_or_else(|| {
+    let Some(view) = removed.as_ref().and_then(WatchView::of) else {
         let words = format!("You have no watch of the name {name:?}");
-        let hint = "watch_list lists your watches.";
-        ToolError::new(words).hint(hint).into()
-    })
+        return Err(ToolError::new(words)
+            .hint("watch_list lists your watches.")
+            .into());
+    };
+    Ok(Answer::data(&view)?)
 }
 
 fn as_json(value: &impl Serialize) -> Result<String> {

@@ -1,6 +1,5 @@
 //! A watch as agents and the owner see it.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::condition::WatchSpec;
@@ -9,7 +8,7 @@ use gatewren_base::sys::rfc3339;
 use gatewren_store::vault::StoredWatch;
 
 /// A watch. Times are RFC 3339.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WatchView {
     /// Its id.
     pub id: String,
