@@ -10,7 +10,9 @@ use gatewren_base::sys::refuse_huge_pages;
 use super::everything;
 use super::process::{helper, jail, reaper, serve, unit_client};
 use super::{
-    agent, audit, backup, bridge, cert, check, client_config, completions, describe, doctor, inbox, init, job, manual, mdns, metrics, notify, owner, pair, schedule, state, status, top, try_out, watch,
+    agent, audit, backup, bridge, cert, check, client_config, completions, describe, doctor, inbox,
+    init, job, manual, mdns, metrics, notify, owner, pair, schedule, state, status, top, try_out,
+    watch,
 };
 
 /// The help of `--json` for commands that also print lists.

@@ -69,6 +69,7 @@ fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
         "host_file_writes",
         "network",
         "storage",
+        "cleanup",
         "backup",
         "backup = \"delete\"",
         "ssh_keys",

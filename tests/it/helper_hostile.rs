@@ -62,6 +62,7 @@ fn class(operation: &Value) -> (&'static str, &'static str) {
         "unit_change" => ("units", "\"on\""),
         "restart" | "shutdown" | "cancel_shutdown" => ("power", "\"on\""),
         "host_repair" => ("storage", "\"on\""),
+        "disk_cleanup" => ("cleanup", "\"on\""),
         "wifi" if operation["deed"]["what"] == "status" => ("host_reads", "true"),
         "host_tunnel_up" | "host_tunnel_down" | "wifi" | "set_name_servers" => {
             ("network", "\"on\"")

@@ -332,7 +332,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
         // These would stop or change what runs.
         "soft" | "force" | "with_snapshots" | "before" | "refresh" | "security_only"
-        | "allow_removal" | "enabled" | "catch_up" | "paused" => json!(false),
+        | "allow_removal" | "remove_old" | "enabled" | "catch_up" | "paused" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }

@@ -230,7 +230,7 @@ Every value below is the default: uncomment a line to change it.";
              arguments, such as \"debian: download -d debian -r trixie -a amd64\". A template is a program that root\n\
              runs, and many download files."),
         key!("", "container_stores", container_stores, STORES,
-            "Places where containers of LXC may be moved with lxc_manage, besides LXC's own directory: a name, and a\n\
+            "Places where containers of LXC may be moved with lxc_manage, not only LXC's own directory: a name, and a\n\
              directory that only root can write, such as [\"big: /srv/containers\"]."),
         key!("", "power", power, Word,
             "Restarting the server, shutting it down, and cancelling both: \"off\" or \"on\". systemd executes it a few\n\

@@ -13,7 +13,7 @@ const BACKUPS: &str = "/var/backups/gatewren";
 /// The keys of the profile `home`, with their values.
 const HOME: [(&str, &str); 5] = [
     ("updates", "\"apply\""),
-    ("backup", "\"on\""),
+    ("backup", "\"delete\""),
     ("storage", "\"on\""),
     ("cleanup", "\"on\""),
     ("lxc_manage", "\"on\""),

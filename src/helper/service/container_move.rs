@@ -24,7 +24,7 @@ use crate::lxc::definition;
 use crate::lxc::paths::{require_plain_lxc, require_stopped};
 use crate::lxc::relocation::{self, MoveRecord};
 use crate::lxc::storage::{
-    self, RootStorage, StorePlace, facts, mounted_below, obstacle, places, root_in, root_storage,
+    self, RootStorage, StorePlace, mounted_below, obstacle, places, root_in, root_storage,
 };
 use crate::processes::answers::{line, to_its_end};
 use crate::processes::printing::print;
@@ -48,33 +48,6 @@ struct PlannedMove {
     config: PathBuf,
     record: MoveRecord,
     bytes: u64,
-}
-
-/// Prints where a container's files are and where they could be moved.
-pub async fn print_storage(
-    context: &mut OperationContext<'_>,
-    container: &ContainerRef,
-) -> Result<OperationEnd, StepError> {
-    let helper = context.helper;
-    let config = require_plain_lxc(helper, container)?;
-    let storage = root_storage(&config);
-    let bytes = match &storage {
-        RootStorage::Directory(root) => {
-            let root = root.to_string_lossy().into_owned();
-            let counted = context.relay.wait(size_of(&root, &helper.orphans)).await?;
-            counted.ok()
-        }
-        RootStorage::Other(_) => None,
-    };
-    let (places, container) = (places(helper), container.clone());
-    let directory = helper.containers.definitions().directory(&container);
-    let read = move || {
-        let mut facts = facts(&places, &container, &storage, bytes);
-        let old = relocation::old_copy(&directory);
-        facts.old_copy = old.map(|path| path.display().to_string());
-        Ok(line(&facts))
-    };
-    Ok(print(context.relay, read).await?)
 }
 
 /// Moves a container and prints the result.

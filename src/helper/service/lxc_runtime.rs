@@ -4,8 +4,8 @@ use gatewren_wire::operations::{
     ContainerAction, ContainerRef, Operation, OperationEnd, OperationRefusal,
 };
 
-use super::container_move;
 use super::runtime::{ContainerRuntime, info_lines};
+use super::{container_move, container_storage};
 use crate::context::helper_context::HelperContext;
 use crate::context::lxc_tools::{freezer, tool_for};
 use crate::context::operation_context::OperationContext;
@@ -117,7 +117,7 @@ impl ContainerRuntime for LxcRuntime {
                 return freeze(context, container, "lxc-unfreeze").await;
             }
             ContainerAction::Storage {} => {
-                return Box::pin(container_move::print_storage(context, container)).await;
+                return Box::pin(container_storage::print_storage(context, container)).await;
             }
             ContainerAction::Move { to, grace_s } => {
                 let moved = container_move::move_to(context, container, to, *grace_s);

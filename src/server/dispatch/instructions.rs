@@ -1,6 +1,7 @@
 //! The server's instructions for a model: which host this is, what the agent may do, and how to work with it.
 
-use super::mentions::{UnlistedTools, rename_words};
+use super::mentions::rename_words;
+use super::tool_list::unlisted_tools;
 use gatewren_base::sys::host_name;
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::introduce;
@@ -9,7 +10,7 @@ use gatewren_wire::registry::{Catalog, Dialect};
 /// Returns the instructions for an agent; `None` if the server has none.
 pub fn instructions(catalog: &Catalog, who: &Principal) -> Option<String> {
     let common = catalog.instructions.as_ref()?;
-    let mut common = UnlistedTools::of(catalog, who).removed_from_items(common);
+    let mut common = unlisted_tools(catalog, who).removed_from_items(common);
     if catalog.dialect == Dialect::StartOs {
         let alias = |word: &str| Some(catalog.tool(word)?.aliases().first()?.name);
         common = rename_words(&common, alias);

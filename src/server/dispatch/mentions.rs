@@ -2,24 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::tool_list::is_listed;
-use gatewren_gate::auth::Principal;
-use gatewren_wire::registry::Catalog;
-
 /// The tools that texts for an agent must not name.
 pub(super) struct UnlistedTools<'c>(BTreeSet<&'c str>);
 
 impl<'c> UnlistedTools<'c> {
-    /// The tools of this catalog that are not in the agent's list.
-    pub fn of(catalog: &'c Catalog, who: &Principal) -> Self {
-        let tools = catalog.tools();
-        Self::from_names(
-            tools
-                .filter(|tool| !is_listed(catalog, who, tool))
-                .map(|tool| tool.name()),
-        )
-    }
-
     /// These tools.
     pub fn from_names(names: impl Iterator<Item = &'c str>) -> Self {
         Self(names.collect())
@@ -67,14 +53,13 @@ impl<'c> UnlistedTools<'c> {
 /// Replaces the words of a text that have another name. A word consists of letters, digits and underscores.
 pub(super) fn rename_words<'n>(text: &str, name_of: impl Fn(&str) -> Option<&'n str>) -> String {
     let is_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let parts = text.split_inclusive(|c| !is_of_word(c));
-    parts
-        .map(|part| {
-            let word = part.trim_end_matches(|c| !is_of_word(c));
-            let rest = part.get(word.len()..).unwrap_or_default();
-            format!("{}{rest}", name_of(word).unwrap_or(word))
-        })
-        .collect()
+    let mut renamed = String::with_capacity(text.len());
+    for part in text.split_inclusive(|c| !is_of_word(c)) {
+        let word = part.trim_end_matches(|c| !is_of_word(c));
+        renamed.push_str(name_of(word).unwrap_or(word));
+        renamed.push_str(part.get(word.len()..).unwrap_or_default());
+    }
+    renamed
 }
 
 /// Splits a text into its sentences, each with the white space after it.

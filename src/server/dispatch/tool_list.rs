@@ -46,15 +46,17 @@ pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
 #[cfg(test)]
 pub fn list_tools(catalog: &Catalog, who: &Principal) -> Vec<protocol::ToolDefinition> {
     let tools = catalog.tools();
-    let unlisted = UnlistedTools::of(catalog, who);
+    let unlisted = unlisted_tools(catalog, who);
     let listed = tools
         .flat_map(|tool| definitions(catalog, tool, visibility(catalog, who, tool), &unlisted));
     listed.collect()
 }
 
-/// Whether a tool is in the agent's list.
-pub(super) fn is_listed(catalog: &Catalog, who: &Principal, tool: &Tool) -> bool {
-    visibility(catalog, who, tool) != EntryVisibility::Not
+/// The tools of the catalog that are not in the agent's list.
+pub(super) fn unlisted_tools<'c>(catalog: &'c Catalog, who: &Principal) -> UnlistedTools<'c> {
+    let tools = catalog.tools();
+    let unlisted = tools.filter(|tool| visibility(catalog, who, tool) == EntryVisibility::Not);
+    UnlistedTools::from_names(unlisted.map(|tool| tool.name()))
 }
 
 fn visibility(catalog: &Catalog, who: &Principal, tool: &Tool) -> EntryVisibility {

@@ -187,6 +187,7 @@ pub fn everything(trace: &Value) -> Vec<Value> {
         json!({ "do": "host_btrfs", "path": "/nonexistent" }),
         json!({ "do": "host_tunnels" }),
         json!({ "do": "host_repair", "mounted": "/nosuchplace" }),
+        json!({ "do": "disk_cleanup", "agent": "a", "items": [{ "id": "core-dump:/var/crash/nosuch", "bytes": 0 }] }),
         json!({ "do": "host_tunnel_up", "tunnel": "nosuchtunnel" }),
         json!({ "do": "host_tunnel_down", "tunnel": "nosuchtunnel" }),
         json!({ "do": "host_disk_usage", "path": "/nonexistent", "depth": 1 }),

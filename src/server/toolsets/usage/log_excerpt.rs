@@ -130,7 +130,14 @@ mod tests {
     fn the_last_errors_are_picked_and_long_lines_are_cut() {
         let mut text = "all is well\n".to_owned();
         for n in 0..30 {
-            text.push_str(&format!("line {n}: ERROR {}\nfine\n", "x".repeat(500)));
+            text += &[
+                "line ",
+                &n.to_string(),
+                ": ERROR ",
+                &"x".repeat(500),
+                "\nfine\n",
+            ]
+            .concat();
         }
         let found = pick(LogSource::Output, &text, true);
         assert_eq!(found.lines.len(), LINES);
