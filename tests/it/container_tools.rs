@@ -211,7 +211,7 @@ fn a_snapshot_brings_back_files_and_settings() {
 }
 
 #[test]
-fn snapshots_are_listed_and_deleted_and_made_of_what_is_stopped() {
+fn snapshots_are_listed_and_deleted_and_made_of_what_runs_and_what_does_not() {
     let Some(mut home) = Home::new() else { return };
     kept(&mut home);
     let wren = || json!({ "container": "wren" });
@@ -221,14 +221,21 @@ fn snapshots_are_listed_and_deleted_and_made_of_what_is_stopped() {
     assert_eq!(first["complete"], true);
     assert!(first["made"].as_str().unwrap().starts_with("20"), "{list}");
     home.call("container_start", wren());
-    for tool in ["container_snapshot_create", "container_snapshot_restore"] {
-        let mut asked = wren();
-        if tool.ends_with("restore") {
-            asked["snapshot"] = json!("snap0");
-        }
-        let said = home.refused(tool, asked);
-        assert!(said.contains("container_stop"), "{said}");
-    }
+    let snap0 = json!({ "container": "wren", "snapshot": "snap0" });
+    let said = home.refused("container_snapshot_restore", snap0.clone());
+    assert!(said.contains("container_stop"), "{said}");
+    // Of a running container too, which goes on afterwards and can be brought back to it.
+    let running = home.call("container_snapshot_create", wren());
+    assert_eq!(running["snapshot"], "snap1");
+    let list = home.call("container_snapshot_list", wren());
+    assert_eq!(list["snapshots"][1]["complete"], true, "{list}");
+    let info = home.call("container_info", wren());
+    assert_eq!(info["state"], "running");
+    let snap1 = json!({ "container": "wren", "snapshot": "snap1", "grace_s": 0 });
+    let rebuilt = home.call("container_rebuild", snap1);
+    assert_eq!(rebuilt["state"], "running");
+    let snap1 = json!({ "container": "wren", "snapshot": "snap1" });
+    home.call("container_snapshot_delete", snap1);
     let snap0 = json!({ "container": "wren", "snapshot": "snap0" });
     let left = home.call("container_snapshot_delete", snap0.clone());
     assert_eq!(left["snapshots"], json!([]));

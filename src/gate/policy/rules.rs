@@ -40,7 +40,7 @@ const PROPOSED_BY_OPERATE: [&str; 2] = ["schedule_create", "watch_create"];
 
 /// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
 /// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
-const ESSENTIAL: [&str; 30] = [
+const ESSENTIAL: [&str; 32] = [
     "backup_create",
     "backup_target_list",
     "change_get",
@@ -67,6 +67,8 @@ const ESSENTIAL: [&str; 30] = [
     "unit_restart",
     "unit_status",
     "update_check",
+    "update_plan",
+    "update_run",
     "watch_create",
     "watch_delete",
     "watch_list",

@@ -6,9 +6,6 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use tokio::time::timeout;
 
 use gatewren_base::sys::files::{FileError, create_private, sync_directory_of, write_private};
 use gatewren_base::sys::{host_name, now_ms, own_pid, rfc3339};
@@ -26,12 +23,10 @@ use crate::context::operation_context::OperationContext;
 use crate::host::allowed_paths::{AllowedDirectories, AllowedPath};
 use crate::lxc::paths::require_plain_lxc;
 use crate::lxc::{config_files, definition};
-use crate::processes::freeze_guard::{FreezeGuard, wait_until_frozen};
+use crate::processes::freeze_guard::FreezeGuard;
+use crate::processes::freezing::freeze_for_copy;
 use crate::processes::staging_dir::StagingDir;
 use crate::processes::step_error::StepError;
-
-/// How long freezing a container may take. After that its processes continue and the backup fails.
-const FREEZE_TIME: Duration = Duration::from_secs(10);
 
 /// What a backup is made of.
 pub struct BackupSource<'a> {
@@ -141,26 +136,6 @@ pub fn new_manifest(subject: &BackupSubject) -> Backup {
     }
 }
 
-/// Freezes a container; `None` if it is frozen already or has no freezer.
-async fn freeze_container(
-    context: &mut OperationContext<'_>,
-    running: &RunningContainer,
-) -> Result<Option<FreezeGuard>, StepError> {
-    let guard = FreezeGuard::begin(context.helper, running).map_err(|cause| {
-        OperationRefusal::failed(format!("the container cannot be frozen: {cause}"))
-    })?;
-    let Some(guard) = guard else {
-        return Ok(None);
-    };
-    let freezing = timeout(FREEZE_TIME, wait_until_frozen(running));
-    if context.relay.wait(freezing).await?.is_ok() {
-        return Ok(Some(guard));
-    }
-    let message =
-        "the container could not be frozen in 10 s; back it up while it runs (freeze: false)";
-    Err(OperationRefusal::failed(message).into())
-}
-
 /// Freezes the container if it runs and the caller asked for it, and records its state in the manifest.
 pub async fn freeze_source(
     context: &mut OperationContext<'_>,
@@ -170,7 +145,7 @@ pub async fn freeze_source(
     let own = source.container.as_ref();
     let running = own.and_then(|own| own.running.as_ref());
     let guard = match running.filter(|_| own.is_some_and(|own| own.freeze)) {
-        Some(running) => freeze_container(context, running).await?,
+        Some(running) => freeze_for_copy(context, running).await?,
         None => None,
     };
     backup.was_running = running.is_some();

@@ -92,7 +92,8 @@ async fn print_result(
     Ok(OperationEnd::SUCCESS)
 }
 
-async fn create(
+/// Creates a backup and returns its manifest.
+pub async fn create(
     context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
     subject: &BackupSubject,

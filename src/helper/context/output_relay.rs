@@ -32,6 +32,43 @@ pub struct OutputRelay {
     operation: &'static str,
     /// Whether it runs a command that a client chose.
     is_clients_command: bool,
+    /// The output of the programs that run now, if the helper reads it.
+    capture: Option<StepOutput>,
+}
+
+/// How much of each stream of a captured output is kept, in bytes: its end.
+const CAPTURE_BYTES: usize = 256 * 1024;
+
+/// The end of what programs printed while their output was captured.
+#[derive(Debug, Default)]
+pub struct StepOutput {
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl StepOutput {
+    fn put(&mut self, which: Stream, bytes: &[u8]) {
+        let kept = match which {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        kept.extend(bytes);
+        let excess = kept.len().saturating_sub(CAPTURE_BYTES);
+        kept.drain(..excess);
+    }
+}
+
+/// Keeps captured output. All that programs print reaches the caller as stderr then: its stdout is the helper's alone.
+fn captured(capture: &mut Option<StepOutput>, which: Stream, bytes: &[u8]) -> Stream {
+    match capture {
+        None => which,
+        Some(output) => {
+            output.put(which, bytes);
+            Stream::Stderr
+        }
+    }
 }
 
 /// The destination of the output.
@@ -63,6 +100,7 @@ impl OutputRelay {
             uninterruptible: false,
             operation: "",
             is_clients_command: false,
+            capture: None,
         }
     }
 
@@ -75,6 +113,7 @@ impl OutputRelay {
             uninterruptible: false,
             operation: "",
             is_clients_command: false,
+            capture: None,
         }
     }
 
@@ -112,6 +151,16 @@ impl OutputRelay {
         self.uninterruptible = uninterruptible;
     }
 
+    /// Captures the output of the programs that run from now on. The caller gets it as stderr.
+    pub fn begin_capture(&mut self) {
+        self.capture = Some(StepOutput::default());
+    }
+
+    /// Ends the capture and returns what was captured since it began.
+    pub fn end_capture(&mut self) -> StepOutput {
+        self.capture.take().unwrap_or_default()
+    }
+
     /// Waits for a future without output, unless the call ends first.
     pub async fn wait<T>(&mut self, something: impl Future<Output = T>) -> Result<T, KillReason> {
         if self.uninterruptible {
@@ -145,15 +194,17 @@ impl OutputRelay {
             target,
             output_left,
             stop,
+            capture,
             ..
         } = self;
+        let limits = RelayLimits {
+            stop,
+            output_left,
+            capture,
+        };
         match target {
-            OutputTarget::Caller(caller) => {
-                caller.relay_until(outputs, ended, stop, output_left).await
-            }
-            OutputTarget::Job(sink) => {
-                relay_job_output(sink, outputs, ended, stop, output_left).await
-            }
+            OutputTarget::Caller(caller) => caller.relay_until(outputs, ended, limits).await,
+            OutputTarget::Job(sink) => relay_job_output(sink, outputs, ended, limits).await,
         }
     }
 
@@ -173,6 +224,7 @@ impl OutputRelay {
                     // Output over the limit is still read and discarded; otherwise the command would block forever.
                     cut(&mut self.output_left, &mut bytes);
                     if !bytes.is_empty() {
+                        let which = captured(&mut self.capture, which, &bytes);
                         self.send_frame(&Frame::Output(which, bytes)).await;
                     }
                 }
@@ -186,6 +238,7 @@ impl OutputRelay {
             for mut bytes in outputs.rest(which) {
                 let within = cut(&mut self.output_left, &mut bytes);
                 if !bytes.is_empty() {
+                    let which = captured(&mut self.capture, which, &bytes);
                     self.send_frame(&Frame::Output(which, bytes)).await;
                 }
                 if !within {
@@ -213,7 +266,8 @@ impl OutputRelay {
 
     /// Sends bytes as standard output.
     pub async fn write_stdout(&mut self, bytes: Vec<u8>) {
-        self.send_frame(&Frame::Output(Stream::Stdout, bytes)).await;
+        let which = captured(&mut self.capture, Stream::Stdout, &bytes);
+        self.send_frame(&Frame::Output(which, bytes)).await;
     }
 
     /// Sends a frame. Does nothing once the caller has disconnected.
@@ -232,14 +286,25 @@ impl OutputRelay {
     }
 }
 
+/// What ends a command whose output is relayed, and what is kept of the output.
+struct RelayLimits<'r> {
+    stop: &'r mut StopConditions,
+    output_left: &'r mut u64,
+    capture: &'r mut Option<StepOutput>,
+}
+
 impl Caller {
     async fn relay_until(
         &mut self,
         outputs: &mut CommandOutputs,
         ended: impl Future<Output = OperationEnd>,
-        stop: &mut StopConditions,
-        output_left: &mut u64,
+        limits: RelayLimits<'_>,
     ) -> OperationEnd {
+        let RelayLimits {
+            stop,
+            output_left,
+            capture,
+        } = limits;
         let mut ended = pin!(ended);
         let stream = &self.stream;
         let mut reason = pin!(stop.wait_for_reason(wait_for_disconnect(stream)));
@@ -257,6 +322,7 @@ impl Caller {
                 (which, mut bytes) = outputs.next(), if self.outbox.is_empty() => {
                     let within = cut(output_left, &mut bytes);
                     if !bytes.is_empty() {
+                        let which = captured(capture, which, &bytes);
                         self.outbox.put(&Frame::Output(which, bytes));
                     }
                     if !within {
@@ -280,9 +346,13 @@ async fn relay_job_output(
     sink: &mut JobOutputSink,
     outputs: &mut CommandOutputs,
     ended: impl Future<Output = OperationEnd>,
-    stop: &mut StopConditions,
-    output_left: &mut u64,
+    limits: RelayLimits<'_>,
 ) -> OperationEnd {
+    let RelayLimits {
+        stop,
+        output_left,
+        capture,
+    } = limits;
     let mut ended = pin!(ended);
     let mut reason = pin!(stop.wait_for_reason(sink.cancelled()));
     loop {
@@ -292,6 +362,7 @@ async fn relay_job_output(
             ending = &mut ended => return ending,
             (which, mut bytes) = outputs.next() => {
                 let within = cut(output_left, &mut bytes);
+                let which = captured(capture, which, &bytes);
                 sink.put(which, bytes).await;
                 if !within {
                     return OperationEnd::Killed { why: KillReason::Output };

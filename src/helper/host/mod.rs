@@ -14,5 +14,8 @@ pub mod search;
 pub mod settings;
 pub mod ssh_keys;
 pub mod storage;
+pub mod update_health;
+pub mod update_run;
+pub mod update_step;
 pub mod updates;
 pub mod zram;

@@ -19,8 +19,11 @@ use crate::processes::step_error::{StepError, step_end};
 /// The script of the steps.
 const STEPS: &str = include_str!("updates.sh");
 
+/// The line that reports lists which could not be fetched.
+const UNFETCHED: &[u8] = b"\ngatewren: unfetched\n";
+
 /// The most processes: package scripts may start many, such as a compiler for each CPU.
-const PROCESSES: u32 = 8192;
+pub const PROCESSES: u32 = 8192;
 
 /// The most packages in one request.
 const NAMES: usize = 200;
@@ -125,17 +128,9 @@ async fn run_on_files(
     Ok(jailed.run(context).await?)
 }
 
-/// Prints a simulated upgrade. The options override apt settings of the owner, such as a quieter output or other
-/// upgrade rules.
+/// Prints a simulated upgrade, and the space that it needs.
 async fn check(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
-    let args = [
-        "--simulate",
-        "--quiet=1",
-        "--option=Debug::NoLocking=true",
-        "--option=APT::Get::Show-User-Simulation-Note=false",
-        "dist-upgrade",
-    ];
-    let tool = tools::HostTool::new("apt-get", args);
+    let tool = tools::HostTool::new("sh", ["-c", STEPS, STEPS, "check"]);
     context.run_tool(&tool).await
 }
 
@@ -148,10 +143,14 @@ async fn apply(
     let words = words(order)?;
     let container = order.container.as_ref();
     let with = |first: &str| [vec![first.to_owned()], words.clone()].concat();
-    // If a repository does not respond, updates from the others are installed; apt's output names it.
+    // If a repository does not respond, updates from the others are installed, and the front reports what was not
+    // fetched.
     let refreshed = run_step(context, container, vec!["refresh".to_owned()]).await?;
     if matches!(refreshed, OperationEnd::Killed { .. }) {
         return Ok(refreshed);
+    }
+    if refreshed != OperationEnd::SUCCESS {
+        context.relay.write_stdout(UNFETCHED.to_vec()).await;
     }
     // In a container without systemd, an installation ends with the helper.
     context.relay.set_uninterruptible(true);
@@ -204,15 +203,15 @@ fn words(order: &UpdateOrder) -> Result<Vec<String>, OperationRefusal> {
     Ok(words.map(str::to_owned).collect())
 }
 
-/// Returns the name of an agent, or nothing if it is too long or has other than plain characters.
-fn plain_agent(agent: &str) -> &str {
+/// Returns an agent's name for apt's history, or nothing if it has other than plain characters.
+pub fn plain_agent(agent: &str) -> &str {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.:@".contains(&b);
     let is_plain = agent.bytes().all(plain) && agent.len() <= AGENT_BYTES;
     if is_plain { agent } else { "" }
 }
 
 /// Runs a step of the script. It ends, with all processes it started, when the caller cancels.
-async fn run_step(
+pub async fn run_step(
     context: &mut OperationContext<'_>,
     container: Option<&ContainerRef>,
     words: Vec<String>,

@@ -9,8 +9,9 @@
 #   purge AGENT PACKAGE...                         removes these packages, if no other one goes with them
 #   check                                          prints what an upgrade would do; it locks nothing
 #   history  N                                     prints apt's record, the Nth before the current one
+#   health                                         prints failed units, open ports and half-installed packages
 #
-# SCOPE is all, security or named; REMOVALS is keep or allow. What is for gatewren begins with "gatewren: ".
+# SCOPE is all, security, named, or exact, whose packages are NAME=VERSION; REMOVALS is keep or allow. What is for gatewren begins with "gatewren: ".
 # Whoever runs this passes its text as $0. It is broken off safely at each step but `mend` and `install`.
 step=$1
 export DEBIAN_FRONTEND=noninteractive APT_LISTCHANGES_FRONTEND=none LC_ALL=C.UTF-8
@@ -64,6 +65,7 @@ upgrade() {
     case $scope-$removals in
     all-allow) set -- dist-upgrade ;;
     all-*) set -- --with-new-pkgs upgrade ;;
+    exact-*) set -- install -- "$@" ;;
     *) set -- --only-upgrade install -- "$@" ;;
     esac
     # shellcheck disable=SC2086 # none, one or two
@@ -93,22 +95,43 @@ differences() {
     ' | LC_ALL=C sort
 }
 
-# Automatically installed packages stay such: apt takes what is named for what somebody wanted.
+# apt takes what is named for what somebody wanted: packages that were not wanted before stay automatically installed.
 install() {
     before=$(packages)
-    automatic=$(apt-mark showauto)
+    manual=$(apt-mark showmanual)
     # What an earlier end of the power left half done.
     configure
     upgrade "" "$@"
     status=$?
-    if [ "$1" != all ] && [ -n "$automatic" ]; then
+    if [ "$1" != all ]; then
+        new=$(apt-mark showmanual | grep -vxF -e "$manual")
         # shellcheck disable=SC2086 # a word each
-        apt-mark auto $automatic >/dev/null
+        [ -z "$new" ] || apt-mark auto $new >/dev/null
     fi
     echo "gatewren: done $status"
     { printf '%s\n\n' "$before"; packages; } | differences
     reboot
     return $status
+}
+
+# A list that cannot be fetched is an error, though apt goes on with an old one; older versions of apt only warn.
+refresh() {
+    { errors=$(apt --option=APT::Update::Error-Mode=any update 2>&1 >&3); } 3>&1
+    status=$?
+    [ -z "$errors" ] || printf '%s\n' "$errors" >&2
+    case $errors in *"Failed to fetch"* | *"failed to download"*) [ "$status" != 0 ] || status=100 ;; esac
+    return $status
+}
+
+# TCP ports are hexadecimal, as the kernel prints them.
+health() {
+    if [ -d /run/systemd/system ]; then
+        systemctl list-units --state=failed --plain --no-legend --no-pager --full |
+            awk '{ print "gatewren: failed", $1 }'
+    fi
+    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+        awk '$4 == "0A" { sub(/.*:/, "", $2); print "gatewren: port", $2 }' | sort -u
+    dpkg --audit | awk '/^ / { print "gatewren: unfinished", $1 }'
 }
 
 reboot() {
@@ -136,7 +159,8 @@ install_apart() {
 script=$0
 shift
 case $step in
-refresh) apt update ;;
+refresh) refresh ;;
+health) health ;;
 mend)
     # Numbered files are what dpkg had not put into its database yet.
     for part in /var/lib/dpkg/updates/[0-9]*; do
@@ -171,6 +195,10 @@ check)
     # These packages may be a container's, whose architecture need not be that of the apt that looks at them.
     native=$(dpkg-query --show --showformat='${Architecture}' dpkg) || exit
     simulate --option=APT::Architecture="$native" || exit
+    # "Need to get 12.3 MB of archives." and "After this operation, 1,234 kB of additional disk space will be used."
+    apt --option=Debug::NoLocking=true --option=APT::Architecture="$native" --print-uris dist-upgrade 2>/dev/null |
+        sed -n 's/^\(Need to get\|After this operation\)/gatewren: space &/p'
+    stat --file-system --format='gatewren: free %a %S' /var/lib/dpkg
     reboot
     for list in /var/lib/apt/lists/*Release; do
         [ -e "$list" ] || continue

@@ -18,13 +18,17 @@ use super::copies::rewrite_paths;
 use super::files::write_time;
 use super::paths::{existing, require_plain_lxc, require_stopped};
 use super::{config_files, definition};
+use crate::context::containers::RunningContainer;
 use crate::context::definitions::CONFIG;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
+use crate::context::tools::{HostTool, output};
 use crate::processes::answers::{line, to_its_end};
+use crate::processes::freezing::freeze_for_copy;
 use crate::processes::lxc_command::run;
 use crate::processes::printing::print;
 use crate::processes::staging_dir::{StagingDir, remove};
+use crate::processes::step_error::StepError;
 
 /// LXC's folder of snapshots in the container's directory.
 const FOLDER: &str = "snaps";
@@ -37,6 +41,9 @@ const COMMENT: &str = "comment";
 
 /// The longest comment that is accepted or shown, in bytes.
 const COMMENT_BYTES: usize = 1024;
+
+/// The highest number of a snapshot that is made here. After it there is no name for another.
+const LAST_NUMBER: u32 = 99_999;
 
 /// The most snapshots in a list.
 const MOST: usize = 1000;
@@ -70,53 +77,169 @@ pub async fn list(
     .await
 }
 
-/// Takes a snapshot of a stopped container and prints its name.
+/// What came of making a snapshot.
+pub struct TakenSnapshot {
+    /// How LXC's tool ended.
+    pub ending: OperationEnd,
+    /// Its name, if it is complete.
+    pub name: Option<SnapshotName>,
+    /// Whether the container was frozen meanwhile.
+    pub frozen: bool,
+}
+
+/// Takes a snapshot of a container and prints its name.
 pub async fn make(
     context: &mut OperationContext<'_>,
     container: &ContainerRef,
     comment: Option<&str>,
-) -> Result<OperationEnd, OperationRefusal> {
+) -> Result<OperationEnd, StepError> {
+    let taken = take(context, container, comment).await?;
+    if let Some(name) = taken.name {
+        let name = name.to_string().into_bytes();
+        context.relay.write_stdout(name).await;
+    }
+    Ok(taken.ending)
+}
+
+/// Takes a snapshot of a container. A running one is frozen meanwhile, if it can be.
+pub async fn take(
+    context: &mut OperationContext<'_>,
+    container: &ContainerRef,
+    comment: Option<&str>,
+) -> Result<TakenSnapshot, StepError> {
     let helper = context.helper;
     require_plain_lxc(helper, container)?;
     if comment.is_some_and(|c| c.len() > COMMENT_BYTES || c.contains(char::is_control)) {
         let words = format!("a comment must be one line of at most {COMMENT_BYTES} bytes");
-        return Err(OperationRefusal::bad_command(words));
+        return Err(OperationRefusal::bad_command(words).into());
     }
     let _claim = helper.locks.take(container)?;
-    require_stopped(helper, container).await?;
+    let asked = context
+        .relay
+        .wait(helper.containers.ask(container))
+        .await??;
     let folder = folder(helper, container);
     let before = names(&folder)?;
-    let lxcpath = helper.containers.lxcpath();
-    let args = ["-n", container.as_str()];
-    let ending = run(context, "lxc-snapshot", lxcpath, &args).await;
+    let (mut frozen, running) = (false, asked.running);
+    let copied = copy(context, container, running.as_ref(), &mut frozen).await;
     let mut after = names(&folder)?;
     after.retain(|name| !before.contains(name));
-    let new: Vec<PathBuf> = after
-        .iter()
-        .map(|name| folder.join(name.to_string()))
-        .collect();
-    if ending != Ok(OperationEnd::SUCCESS) {
-        let removed = to_its_end(move || {
-            let all: Result<Vec<()>, _> = new.iter().map(|path| remove(path)).collect();
-            all.map_err(|e| {
-                OperationRefusal::failed(format!("the incomplete snapshot cannot be removed: {e}"))
-            })
+    if !matches!(copied, Ok(OperationEnd::SUCCESS)) {
+        remove_incomplete(&folder, after).await?;
+        return copied.map(|ending| TakenSnapshot {
+            ending,
+            name: None,
+            frozen,
         });
-        return removed.await.and(ending);
     }
-    if let (Some(place), Some(comment)) = (new.first(), comment) {
-        let written = write_private(&place.join(COMMENT), comment.as_bytes());
-        written.map_err(|e| {
+    let name = after.into_iter().next();
+    if let (Some(name), Some(comment)) = (&name, comment) {
+        let place = folder.join(name.to_string()).join(COMMENT);
+        write_private(&place, comment.as_bytes()).map_err(|e| {
             OperationRefusal::failed(format!("the comment of the snapshot cannot be saved: {e}"))
         })?;
     }
-    for name in after {
-        context
-            .relay
-            .write_stdout(name.to_string().into_bytes())
-            .await;
+    Ok(TakenSnapshot {
+        ending: OperationEnd::SUCCESS,
+        name,
+        frozen,
+    })
+}
+
+/// Makes the next snapshot. `frozen` is set if a running container is frozen meanwhile.
+async fn copy(
+    context: &mut OperationContext<'_>,
+    container: &ContainerRef,
+    running: Option<&RunningContainer>,
+    frozen: &mut bool,
+) -> Result<OperationEnd, StepError> {
+    let helper = context.helper;
+    let Some(running) = running else {
+        require_stopped(helper, container).await?;
+        let args = ["-n", container.as_str()];
+        let lxcpath = helper.containers.lxcpath();
+        return Ok(run(context, "lxc-snapshot", lxcpath, &args).await?);
+    };
+    if !config_files::is_directory(&require_plain_lxc(helper, container)?) {
+        let message = format!(
+            "the root file system of '{container}' is not a directory, so it must be stopped for a snapshot \
+             (container_stop)"
+        );
+        return Err(OperationRefusal::failed(message).into());
     }
-    ending
+    copy_running(context, container, running, frozen).await
+}
+
+/// Copies a running container to the next snapshot, in the form that lxc-snapshot gives it: that program refuses a
+/// running container. Its time is written last.
+async fn copy_running(
+    context: &mut OperationContext<'_>,
+    container: &ContainerRef,
+    running: &RunningContainer,
+    frozen: &mut bool,
+) -> Result<OperationEnd, StepError> {
+    let helper = context.helper;
+    let folder = folder(helper, container);
+    let taken = names(&folder)?;
+    let name = (0..=LAST_NUMBER)
+        .flat_map(|n| SnapshotName::try_from(format!("snap{n}")))
+        .find(|name| !taken.contains(name))
+        .map(|name| name.to_string());
+    let name =
+        name.ok_or_else(|| OperationRefusal::failed("no name is left for another snapshot"))?;
+    let place = folder.clone();
+    context
+        .run_blocking(move || {
+            fs::create_dir_all(&place).map_err(|e| {
+                OperationRefusal::failed(format!(
+                    "the folder of the snapshots cannot be created: {e}"
+                ))
+            })
+        })
+        .await?;
+    let guard = freeze_for_copy(context, running).await?;
+    *frozen = running.is_frozen();
+    let to = folder.to_string_lossy().into_owned();
+    let args = [
+        "-n",
+        container.as_str(),
+        "-N",
+        &name,
+        "-p",
+        &to,
+        "-a",
+        "-K",
+        "-M",
+    ];
+    let ending = run(context, "lxc-copy", helper.containers.lxcpath(), &args).await;
+    drop(guard);
+    let ending = ending?;
+    if ending == OperationEnd::SUCCESS {
+        let date = HostTool::new("date", ["+%Y:%m:%d %H:%M:%S"]);
+        let made = output(&date, &helper.orphans).await?;
+        let file = folder.join(name).join(MADE);
+        write_private(&file, made.trim_end().as_bytes()).map_err(|e| {
+            OperationRefusal::failed(format!("the time of the snapshot cannot be saved: {e}"))
+        })?;
+    }
+    Ok(ending)
+}
+
+async fn remove_incomplete(
+    folder: &Path,
+    names: BTreeSet<SnapshotName>,
+) -> Result<(), OperationRefusal> {
+    let paths: Vec<PathBuf> = names
+        .iter()
+        .map(|name| folder.join(name.to_string()))
+        .collect();
+    to_its_end(move || {
+        let all: Result<Vec<()>, _> = paths.iter().map(|path| remove(path)).collect();
+        all.map(drop).map_err(|e| {
+            OperationRefusal::failed(format!("the incomplete snapshot cannot be removed: {e}"))
+        })
+    })
+    .await
 }
 
 /// Restores a stopped container from a snapshot: its files and its definition.

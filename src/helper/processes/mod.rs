@@ -6,6 +6,7 @@ pub mod call_processes;
 pub mod commands;
 pub mod container_entry;
 pub mod freeze_guard;
+pub mod freezing;
 pub mod killed_processes;
 pub mod lxc_command;
 pub mod printing;

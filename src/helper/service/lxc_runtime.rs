@@ -134,7 +134,7 @@ impl ContainerRuntime for LxcRuntime {
             }
             ContainerAction::Snapshots {} => snapshots::list(context, container).await,
             ContainerAction::Snapshot { comment } => {
-                snapshots::make(context, container, comment.as_deref()).await
+                return snapshots::make(context, container, comment.as_deref()).await;
             }
             ContainerAction::Restore { snapshot } => {
                 snapshots::restore(context, container, snapshot).await

@@ -8,7 +8,7 @@ use crate::context::containers::RunningContainer;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::context::tools;
-use crate::host::{mail, updates};
+use crate::host::{mail, update_run, updates};
 use crate::lxc::config_files;
 use crate::lxc::paths::{existing, inside};
 use crate::lxc::vitals::{lines, measure, vitals, vitals_and_usage};
@@ -74,6 +74,7 @@ pub async fn perform(
         | Operation::UpdateRefresh { .. }
         | Operation::UpdateApply(_)
         | Operation::UpdateHistory { .. } => updates::perform(context, operation).await,
+        Operation::UpdateRun(order) => update_run::perform(context, order).await,
         Operation::HostLog { .. }
         | Operation::ContainerLog { .. }
         | Operation::HostBoots {}

@@ -85,7 +85,7 @@ mod tests {
         Command, ContainerRef, DiskCleanup, FirmwareAction, HostDiskUsage, HostFileList,
         HostFileRead, HostFileSearch, HostFileWrite, HostProbe, HostRepair, HostSetting, JobId,
         LogQuery, MailMessage, PowerPlan, Probe, ProcessOrder, Program, SshKeyAction, SystemRecord,
-        UnitChange, UnitName, UpdateOrder, UpdateScope,
+        UnitChange, UnitName, UpdateOrder, UpdateProtection, UpdateRunOrder, UpdateScope,
     };
 
     fn power() -> [Operation; 3] {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     /// Operations on updates.
-    fn updates() -> [(Operation, Option<HelperClass>); 8] {
+    fn updates() -> [(Operation, Option<HelperClass>); 9] {
         let (looks, applies) = (Some(HelperClass::Updates), Some(HelperClass::UpdatesApply));
         let firmware = |action| Operation::Firmware { action };
         let container = None;
@@ -375,11 +375,20 @@ mod tests {
             removals: false,
             agent: "a".into(),
         };
+        let run = UpdateRunOrder {
+            targets: Vec::new(),
+            protect: UpdateProtection::Snapshot,
+            refresh: false,
+            undo_on_failure: true,
+            stop_on_failure: false,
+            agent: "a".into(),
+        };
         [
             (Operation::UpdateCheck { container: None }, looks),
             (Operation::UpdateHistory { container, file: 0 }, looks),
             (Operation::UpdateRefresh { container: None }, applies),
             (Operation::UpdateApply(order), applies),
+            (Operation::UpdateRun(run), applies),
             (firmware(FirmwareAction::Devices {}), looks),
             (firmware(FirmwareAction::Updates {}), looks),
             (firmware(FirmwareAction::Refresh {}), applies),

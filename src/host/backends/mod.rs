@@ -32,7 +32,10 @@ mod storage;
 mod stored_outputs;
 mod systemd;
 mod update_applied;
+mod update_check;
 mod update_history;
+mod update_plan;
+mod update_run;
 mod updates;
 
 pub use backups::{Backups, BackupsView, NewBackup};
@@ -73,8 +76,11 @@ pub use systemd::{
 
 pub use firmware::{Firmware, FirmwareCheck, FirmwareUpdateResult};
 pub use update_applied::UpdateApplied;
+pub use update_check::{UpdateCheck, UpdatePage};
 pub use update_history::UpdateHistory;
-pub use updates::{UpdateCheck, Updates, UpgradeRequest};
+pub use update_plan::{ApprovedUpdate, UpdatePlan};
+pub use update_run::{UpdateRunRequest, UpdateRunResult};
+pub use updates::{Updates, UpgradeRequest};
 
 pub use crate::helper_client::{
     Backup, BackupId, BackupKeep, BackupSubject, BackupTarget, BootName, CapturedOutput,
@@ -87,8 +93,8 @@ pub use crate::helper_client::{
     MailMessage, MeasuredContainer, MovedContainer, NameServers, PackageName, ProcessOrder,
     Program, PublicKey, RepairResult, RuntimeReport, SettingWord, SnapshotName, SshAccount,
     SshKeyChange, Ssid, StackRef, StoreName, TargetName, Transport, Tunnel, TunnelName, UnitChange,
-    UnitName, UnreadableTarget, UpdateScope, VerifiedBackup, Vitals, WifiAction, WifiNetwork,
-    WifiStatus,
+    UnitName, UnreadableTarget, UpdateProtection, UpdateScope, VerifiedBackup, Vitals, WifiAction,
+    WifiNetwork, WifiStatus,
 };
 pub use gatewren_base::config::{Glob, InvalidGlob, RuntimeKind};
 pub use gatewren_base::sys::neutralise;

@@ -23,14 +23,23 @@ const MAX_SENTENCE: usize = 512;
 /// How much of apt's last output is shown after a failure, in bytes.
 const TAIL_BYTES: usize = 4000;
 
+/// The line that reports lists which could not be fetched.
+const UNFETCHED: &str = "gatewren: unfetched";
+
+/// The maximum number of errors about lists in a result.
+const MAX_LIST_ERRORS: usize = 5;
+
 /// The prefix of the steps' own lines.
 const MARK: &str = "gatewren: ";
 
 /// The changes of an upgrade.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdateApplied {
-    /// Whether all of it was done; otherwise the changes that were made are listed.
+    /// Whether all of it was done, from lists that are up to date; otherwise the changes that were made are listed.
     pub completed: bool,
+    /// Package lists that could not be fetched: newer versions may exist.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refresh_problems: Vec<String>,
     /// The packages with another version now, sorted by name.
     pub upgraded: Vec<ChangedPackage>,
     /// The new packages.
@@ -76,7 +85,7 @@ impl UpdateApplied {
     /// Parses the output of the helper's steps.
     ///
     /// # Errors
-    /// When they failed before changing anything.
+    /// When they failed before changing anything, and when lists could not be fetched and nothing was changed.
     pub fn of(finished: &FinishedOperation) -> Result<Self, BackendError> {
         let output = finished.stdout.text_lossy();
         let Some((before, after)) = output.rsplit_once("gatewren: done ") else {
@@ -84,53 +93,81 @@ impl UpdateApplied {
             let none = || BackendError::new(ErrorKind::Failed, "apt did not report what it did");
             return Err(operation_error(&finished.ending, apt_errors(&stderr)).unwrap_or_else(none));
         };
-        let completed = finished.ending == OperationEnd::SUCCESS;
-        let mut applied = read(after);
-        applied.completed = completed;
-        applied.output_tail = (!completed).then(|| {
+        let succeeded = finished.ending == OperationEnd::SUCCESS;
+        let mut applied = Self::read(after);
+        if before.lines().any(|line| line == UNFETCHED) {
+            applied.refresh_problems = list_errors(&finished.stderr.text_lossy());
+        }
+        if succeeded && applied.total == 0 && !applied.refresh_problems.is_empty() {
+            let message = format!(
+                "nothing was upgraded, because the package lists could not be fetched: {}",
+                applied.refresh_problems.join("; ")
+            );
+            return Err(BackendError::new(ErrorKind::Failed, message));
+        }
+        applied.completed = succeeded && applied.refresh_problems.is_empty();
+        applied.output_tail = (!succeeded).then(|| {
             let stderr = finished.stderr.text_lossy();
             neutralise(tail(&format!("{before}{stderr}"))).into_owned()
         });
         Ok(applied)
     }
+
+    /// Parses what is different, as the last step prints it.
+    pub(super) fn read(output: &str) -> Self {
+        let mut applied = Self::default();
+        for line in output.lines().filter_map(|line| line.strip_prefix(MARK)) {
+            let words: Vec<&str> = line.split(' ').collect();
+            match *words.as_slice() {
+                ["upgraded", name, architecture, from, to] => {
+                    let package = changed_package(name, architecture, Some(from), Some(to));
+                    applied.upgraded.push(package);
+                }
+                ["installed", name, architecture, to] => {
+                    let package = changed_package(name, architecture, None, Some(to));
+                    applied.installed.push(package);
+                }
+                ["removed", name, architecture, from] => {
+                    let package = changed_package(name, architecture, Some(from), None);
+                    applied.removed.push(package);
+                }
+                ["unfinished", name, _] if applied.unfinished.len() < MAX_LISTED => {
+                    applied.unfinished.push(word(name));
+                }
+                _ => {}
+            }
+        }
+        for list in [
+            &mut applied.upgraded,
+            &mut applied.installed,
+            &mut applied.removed,
+        ] {
+            applied.total += list.len();
+            applied.truncated |= list.len() > MAX_LISTED;
+            list.truncate(MAX_LISTED);
+        }
+        let reboot = parse_reboot_packages(output);
+        applied.reboot_required = reboot.is_some();
+        applied.reboot_packages = reboot.unwrap_or_default();
+        applied
+    }
 }
 
-fn read(output: &str) -> UpdateApplied {
-    let mut applied = UpdateApplied::default();
-    for line in output.lines().filter_map(|line| line.strip_prefix(MARK)) {
-        let words: Vec<&str> = line.split(' ').collect();
-        match *words.as_slice() {
-            ["upgraded", name, architecture, from, to] => {
-                let package = changed_package(name, architecture, Some(from), Some(to));
-                applied.upgraded.push(package);
-            }
-            ["installed", name, architecture, to] => {
-                let package = changed_package(name, architecture, None, Some(to));
-                applied.installed.push(package);
-            }
-            ["removed", name, architecture, from] => {
-                let package = changed_package(name, architecture, Some(from), None);
-                applied.removed.push(package);
-            }
-            ["unfinished", name, _] if applied.unfinished.len() < MAX_LISTED => {
-                applied.unfinished.push(word(name));
-            }
-            _ => {}
-        }
+/// Returns apt's errors about lists that it could not fetch.
+fn list_errors(stderr: &str) -> Vec<String> {
+    let is_error = |line: &&str| line.starts_with("E: ") || line.contains("Failed to fetch");
+    let mut errors: Vec<String> = stderr
+        .lines()
+        .map(str::trim)
+        .filter(is_error)
+        .map(sentence)
+        .collect();
+    errors.dedup();
+    errors.truncate(MAX_LIST_ERRORS);
+    if errors.is_empty() {
+        errors.push("apt did not name the list".to_owned());
     }
-    for list in [
-        &mut applied.upgraded,
-        &mut applied.installed,
-        &mut applied.removed,
-    ] {
-        applied.total += list.len();
-        applied.truncated |= list.len() > MAX_LISTED;
-        list.truncate(MAX_LISTED);
-    }
-    let reboot = parse_reboot_packages(output);
-    applied.reboot_required = reboot.is_some();
-    applied.reboot_packages = reboot.unwrap_or_default();
-    applied
+    errors
 }
 
 fn changed_package(
@@ -230,6 +267,21 @@ gatewren: reboot libc6
         assert_eq!((applied.removed[0].to.as_deref(), applied.total), (None, 4));
         assert!(applied.completed && applied.reboot_required && applied.output_tail.is_none());
         assert_eq!(applied.reboot_packages, ["libc6"]);
+    }
+
+    #[test]
+    fn lists_that_could_not_be_fetched_are_never_a_success() {
+        let stderr = "E: Failed to fetch http://deb.example/InRelease  Could not resolve 'deb.example'\nW: slow\n";
+        let nothing = "gatewren: unfetched\nThere is nothing to upgrade.\ngatewren: done 0\n";
+        let error = UpdateApplied::of(&finished_operation(0, nothing, stderr)).unwrap_err();
+        assert!(
+            error.message.contains("Could not resolve 'deb.example'"),
+            "{error}"
+        );
+        let some = format!("gatewren: unfetched\n{SAID}");
+        let applied = UpdateApplied::of(&finished_operation(0, &some, stderr)).unwrap();
+        assert!(!applied.completed && applied.total == 4);
+        assert_eq!(applied.refresh_problems.len(), 1);
     }
 
     #[test]

@@ -1,28 +1,25 @@
 //! Package updates on the host and in containers: available ones as apt reports them, upgrades, and history.
 
-use std::fs;
-use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use tokio::task::spawn_blocking;
 
 use crate::helper_client::{
     Capture, ContainerRef, FinishedOperation, HelperClient, Operation, OperationEnd,
-    OperationLimits, UpdateOrder, UpdateScope,
+    OperationLimits, UpdateOrder, UpdateRunOrder, UpdateScope,
 };
 use gatewren_base::config::Reach;
-use gatewren_base::sys::rfc3339;
 
 use super::access_filter::AccessFilter;
+use super::backups::{Backups, BackupsView};
 use super::error::{BackendError, ErrorKind};
-use super::host::reboot_packages;
 use super::long_work::{CallJob, LongOperation, run_long};
+use super::lxc::{Lxc, LxcView};
 use super::records::zone_of;
 use super::request::{answer, limits, operation_error};
 use super::source::HostTree;
-use super::update_applied::{UpdateApplied, parse_reboot_packages, sentence, word};
+use super::update_applied::{UpdateApplied, sentence};
+use super::update_check::{AptSimulation, UpdateCheck, UpdatePage};
 use super::update_history::{OLDEST_FILE, UpdateHistory, update_runs};
 
 /// The timeout for reading apt's lists, which takes a small host many seconds.
@@ -49,64 +46,6 @@ const MAX_PROBLEMS: usize = 10;
 /// The exit code that reports a missing file.
 const NO_SUCH_FILE: OperationEnd = OperationEnd::Exited { code: 3 };
 
-/// The maximum number of packages in a result, security updates first; the rest is only counted.
-const MAX_LISTED: usize = 200;
-
-/// What changes when apt's lists are refreshed, even if nothing is new; stamps are from apt's daily
-/// jobs.
-const REFRESHED: [&str; 4] = [
-    "var/lib/apt/periodic/update-success-stamp",
-    "var/lib/apt/periodic/update-stamp",
-    "var/lib/apt/lists/partial",
-    "var/lib/apt/lists",
-];
-
-/// The available package updates.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct UpdateCheck {
-    /// The packages that would be upgraded or newly installed: security updates first, then by
-    /// name.
-    pub packages: Vec<Upgrade>,
-    /// The total number of packages.
-    pub total: usize,
-    /// The number of security updates.
-    pub security: usize,
-    /// Whether some packages are not shown.
-    pub truncated: bool,
-    /// Packages that the upgrade would remove.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub removed: Vec<String>,
-    /// The time of the last refresh of the package lists, RFC 3339; absent if there was none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lists_refreshed: Option<String>,
-    /// Errors of a requested refresh; lists that could not be downloaded are unchanged.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub refresh_problems: Vec<String>,
-    /// Whether an installed update requires a reboot.
-    pub reboot_required: bool,
-    /// The packages that require it, if known.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reboot_packages: Vec<String>,
-}
-
-/// An available upgrade.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Upgrade {
-    /// Its name.
-    pub name: String,
-    /// Its architecture, such as `amd64` or `all`.
-    pub architecture: String,
-    /// The installed version; absent if it would be new.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub installed: Option<String>,
-    /// The new version.
-    pub candidate: String,
-    /// The origin of the new version, such as `Debian:12.5/stable`.
-    pub origin: String,
-    /// Whether it is from a repository of security updates.
-    pub security: bool,
-}
-
 /// apt on the host and in containers; queries need a view.
 #[derive(Debug, Clone)]
 pub struct Updates {
@@ -118,9 +57,11 @@ pub struct Updates {
 #[derive(Debug)]
 pub struct UpdatesView<'u> {
     updates: &'u Updates,
-    access: AccessFilter,
-    agent: &'u str,
+    pub(super) access: AccessFilter,
+    pub(super) agent: &'u str,
     reference: &'u str,
+    pub(super) lxc: LxcView,
+    pub(super) backups: BackupsView,
 }
 
 /// The packages to upgrade.
@@ -158,12 +99,14 @@ impl Updates {
             access: AccessFilter::of(reach),
             agent,
             reference,
+            lxc: Lxc::new(self.helper.clone()).view_for(reach, reference),
+            backups: Backups::new(self.helper.clone()).view_for(reach, reference),
         }
     }
 }
 
 impl UpdatesView<'_> {
-    /// Returns the available updates from apt's lists, downloaded first if `refresh` is set.
+    /// Returns a page of the available updates from apt's lists, downloaded first if `refresh` is set.
     ///
     /// # Errors
     /// When the owner does not allow the helper to query or download, and when apt fails.
@@ -171,23 +114,42 @@ impl UpdatesView<'_> {
         &self,
         container: Option<&ContainerRef>,
         refresh: bool,
+        page: &UpdatePage,
         job: Option<CallJob>,
     ) -> Result<UpdateCheck, BackendError> {
-        let (check, fetch) = (
-            |container| Operation::UpdateCheck { container },
-            |container| Operation::UpdateRefresh { container },
-        );
         if !refresh {
-            let output = self.run(container, check, QUESTION, job).await?;
-            return self.read(answer(&output)?, container.is_some()).await;
+            return Ok(self.simulate(container, job).await?.page(page));
         }
-        let refresh = self.run(container, fetch, FETCHING, job).await?;
-        let problems = problems(&refresh)?;
-        let output = self.run(container, check, QUESTION, None).await?;
-        let check = self.read(answer(&output)?, container.is_some()).await?;
+        let refresh_problems = self.refresh(container, job).await?;
+        let check = self.simulate(container, None).await?.page(page);
         Ok(UpdateCheck {
-            refresh_problems: problems,
+            refresh_problems,
             ..check
+        })
+    }
+
+    /// Downloads the lists and returns apt's errors.
+    pub(super) async fn refresh(
+        &self,
+        container: Option<&ContainerRef>,
+        job: Option<CallJob>,
+    ) -> Result<Vec<String>, BackendError> {
+        let fetch = |container| Operation::UpdateRefresh { container };
+        problems(&self.run(container, fetch, FETCHING, job).await?)
+    }
+
+    /// Returns all that apt would do.
+    pub(super) async fn simulate(
+        &self,
+        container: Option<&ContainerRef>,
+        job: Option<CallJob>,
+    ) -> Result<AptSimulation, BackendError> {
+        let check = |container| Operation::UpdateCheck { container };
+        let output = answer(&self.run(container, check, QUESTION, job).await?)?;
+        let tree = container.is_none().then(|| self.updates.tree.clone());
+        let read = spawn_blocking(move || AptSimulation::parse(&output, tree.as_ref()));
+        read.await.map_err(|cause| {
+            BackendError::new(ErrorKind::Failed, format!("reading failed: {cause}"))
         })
     }
 
@@ -245,12 +207,21 @@ impl UpdatesView<'_> {
         Ok(UpdateHistory::page(runs, offset, limit))
     }
 
-    async fn read(&self, output: String, in_container: bool) -> Result<UpdateCheck, BackendError> {
-        let tree = (!in_container).then(|| self.updates.tree.clone());
-        let read = spawn_blocking(move || read(&output, tree.as_ref()));
-        read.await.map_err(|cause| {
-            BackendError::new(ErrorKind::Failed, format!("reading failed: {cause}"))
-        })
+    /// Runs the upgrade of several targets.
+    pub(super) async fn run_order(
+        &self,
+        order: UpdateRunOrder,
+        job: Option<CallJob>,
+    ) -> Result<FinishedOperation, BackendError> {
+        let long = LongOperation {
+            operation: Operation::UpdateRun(order),
+            limits: OperationLimits {
+                output_bytes: OUTPUT_BYTES,
+                ..limits(APPLYING)
+            },
+            capture: CAPTURE,
+        };
+        run_long(&self.updates.helper, long, job, self.reference).await
     }
 
     /// Runs an operation on the host, or on a container; an inaccessible one is queried under a
@@ -295,207 +266,5 @@ fn problems(fetched: &FinishedOperation) -> Result<Vec<String>, BackendError> {
     match &fetched.ending {
         OperationEnd::Exited { .. } if !problems.is_empty() => Ok(problems),
         ending => operation_error(ending, &stderr).map_or(Ok(problems), Err),
-    }
-}
-
-/// Parses apt's output. A container has no tree; its output contains the other facts too.
-fn read(output: &str, tree: Option<&HostTree>) -> UpdateCheck {
-    let mut packages: Vec<Upgrade> = output.lines().filter_map(upgrade).collect();
-    packages.sort_by_cached_key(|one| (!one.security, one.name.clone(), one.architecture.clone()));
-    let total = packages.len();
-    let security = packages.iter().filter(|upgrade| upgrade.security).count();
-    packages.truncate(MAX_LISTED);
-    let mut removed: Vec<String> = output
-        .lines()
-        .filter_map(|line| line.strip_prefix("Remv ")?.split(' ').next().map(word))
-        .collect();
-    removed.sort();
-    removed.truncate(MAX_LISTED);
-    let reboot = match tree {
-        Some(tree) => reboot_of_host(tree),
-        None => parse_reboot_packages(output),
-    };
-    UpdateCheck {
-        truncated: packages.len() < total,
-        packages,
-        total,
-        security,
-        removed,
-        lists_refreshed: match tree {
-            Some(tree) => refreshed_ms(tree),
-            None => refreshed_inside_ms(output),
-        }
-        .map(rfc3339),
-        refresh_problems: Vec::new(),
-        reboot_required: reboot.is_some(),
-        reboot_packages: reboot.unwrap_or_default(),
-    }
-}
-
-/// Returns the packages that require a reboot of the host, if one is required.
-fn reboot_of_host(tree: &HostTree) -> Option<Vec<String>> {
-    let packages = || tree.text("run/reboot-required.pkgs").unwrap_or_default();
-    tree.has("run/reboot-required")
-        .then(|| reboot_packages(&packages()))
-}
-
-/// Returns the newest time that a container reports for its lists.
-fn refreshed_inside_ms(output: &str) -> Option<u64> {
-    let seconds = output.lines().filter_map(|line| {
-        let seconds = line.strip_prefix("gatewren: lists ")?;
-        seconds.parse::<u64>().ok()
-    });
-    seconds.max()?.checked_mul(1000)
-}
-
-/// Returns when apt last downloaded its lists; `None` if it has none.
-fn refreshed_ms(tree: &HostTree) -> Option<u64> {
-    let lists = tree.names("var/lib/apt/lists");
-    let moments = REFRESHED
-        .iter()
-        .filter_map(|path| modified_ms(&tree.path(path)));
-    let has_lists = lists.iter().any(|name| name.ends_with("Release"));
-    moments.max().filter(|_| has_lists)
-}
-
-fn modified_ms(path: &Path) -> Option<u64> {
-    let modified = fs::metadata(path).ok()?.modified().ok()?;
-    let since = modified.duration_since(UNIX_EPOCH).ok()?;
-    u64::try_from(since.as_millis()).ok()
-}
-
-/// Parses a line of a simulated upgrade, such as
-/// `Inst libc6 [2.36-9] (2.36-9+deb12u4 Debian:12.4/stable, Debian-Security:12/stable-security [amd64]) []`.
-fn upgrade(line: &str) -> Option<Upgrade> {
-    let rest = line.strip_prefix("Inst ")?;
-    let (name, rest) = rest.split_once(' ')?;
-    let (installed, rest) = match rest.strip_prefix('[') {
-        Some(rest) => {
-            let (installed, rest) = rest.split_once("] ")?;
-            (Some(word(installed)), rest)
-        }
-        None => (None, rest),
-    };
-    let (inside, _) = rest.strip_prefix('(')?.rsplit_once(')')?;
-    let (candidate, rest) = inside.split_once(' ')?;
-    let (origins, architecture) = rest.rsplit_once('[')?;
-    let origins: Vec<&str> = origins.split(", ").map(str::trim).collect();
-    Some(Upgrade {
-        name: word(name),
-        architecture: word(architecture.trim_end_matches(']')),
-        installed,
-        candidate: word(candidate),
-        security: origins.iter().any(|origin| is_security(origin)),
-        origin: word(&origins.join(", ")),
-    })
-}
-
-/// `Debian-Security:12/stable-security` on Debian, `Ubuntu:22.04/jammy-security` on Ubuntu.
-fn is_security(origin: &str) -> bool {
-    let label = origin.split(':').next().unwrap_or_default();
-    label.to_ascii_lowercase().ends_with("-security") || origin.ends_with("-security")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use gatewren_base::sys::Scratch;
-
-    const SAID: &str = "\
-Reading package lists...
-Building dependency tree...
-Reading state information...
-Calculating upgrade...
-The following packages will be upgraded:
-  base-files libc6 zlib1g
-Remv old-lib [1.0] [other:amd64 ]
-Inst base-files [12.4+deb12u4] (12.4+deb12u5 Debian:12.5/stable [amd64])
-Conf base-files (12.4+deb12u5 Debian:12.5/stable [amd64])
-Inst libc6 [2.36-9] (2.36-9+deb12u4 Debian:12.4/stable, Debian-Security:12/stable-security [amd64]) [libc6:amd64 ]
-Inst linux-image-6.1 (6.1.69-1 Debian:12.5/stable [amd64])
-Inst tzdata [2023c-5] (2024a-0 local [all])
-Inst broken
-Inst worse [1 (2 x
-";
-
-    #[test]
-    fn what_apt_would_do_is_read_from_what_it_says() {
-        let scratch = Scratch::new();
-        let check = read(SAID, Some(&HostTree::below(scratch.path())));
-        let names: Vec<&str> = check.packages.iter().map(|p| p.name.as_str()).collect();
-        assert_eq!(names, ["libc6", "base-files", "linux-image-6.1", "tzdata"]);
-        assert_eq!(
-            (check.total, check.security, check.truncated),
-            (4, 1, false)
-        );
-        assert_eq!(check.removed, ["old-lib"]);
-        assert_eq!(
-            check.packages[0],
-            Upgrade {
-                name: "libc6".into(),
-                architecture: "amd64".into(),
-                installed: Some("2.36-9".into()),
-                candidate: "2.36-9+deb12u4".into(),
-                origin: "Debian:12.4/stable, Debian-Security:12/stable-security".into(),
-                security: true,
-            }
-        );
-        assert_eq!(check.packages[2].installed, None);
-        assert_eq!(check.packages[3].origin, "local");
-        assert_eq!(check.lists_refreshed, None);
-        assert!(!check.reboot_required);
-    }
-
-    #[test]
-    fn security_updates_are_known_by_where_they_come_from() {
-        assert!(is_security("Debian-Security:12/stable-security"));
-        assert!(is_security("Ubuntu:22.04/jammy-security"));
-        for other in ["Debian:12.5/stable", "security-tools:1/main", ""] {
-            assert!(!is_security(other), "{other}");
-        }
-    }
-
-    #[test]
-    fn many_are_counted_and_the_important_ones_shown() {
-        let line = |n: usize| format!("Inst p{n:04} [1] (2 Debian:12/stable [all])\n");
-        let mut output: String = (0..MAX_LISTED + 5).map(line).collect();
-        output.push_str("Inst zzz [1] (2 Debian-Security:12/stable-security [all])\n");
-        let scratch = Scratch::new();
-        let check = read(&output, Some(&HostTree::below(scratch.path())));
-        assert_eq!(
-            (check.total, check.packages.len()),
-            (MAX_LISTED + 6, MAX_LISTED)
-        );
-        assert!(check.truncated && check.packages[0].name == "zzz");
-    }
-
-    #[test]
-    fn a_container_says_itself_how_old_its_lists_are_and_whether_it_waits() {
-        let output = "Inst a [1] (2 Debian:12/stable [all])\ngatewren: lists 1700000000\n\
-                    gatewren: lists 1700000100\ngatewren: reboot\ngatewren: reboot libc6\n";
-        let check = read(output, None);
-        assert_eq!(
-            check.lists_refreshed.as_deref(),
-            Some("2023-11-14T22:15:00.000Z")
-        );
-        assert!(check.reboot_required && check.reboot_packages == ["libc6"]);
-        let none = read("", None);
-        assert!(!none.reboot_required && none.lists_refreshed.is_none());
-    }
-
-    #[test]
-    fn a_reboot_that_waits_and_the_age_of_the_lists_are_told() {
-        let scratch = Scratch::new();
-        for folder in ["run", "var/lib/apt/lists/partial"] {
-            fs::create_dir_all(scratch.join(folder)).unwrap();
-        }
-        let look = || read("", Some(&HostTree::below(scratch.path())));
-        assert_eq!(look().lists_refreshed, None, "there are none");
-        fs::write(scratch.join("var/lib/apt/lists/_repo_._Release"), "").unwrap();
-        fs::write(scratch.join("run/reboot-required"), "").unwrap();
-        fs::write(scratch.join("run/reboot-required.pkgs"), "libc6\nlibc6\n").unwrap();
-        let check = look();
-        assert!(check.reboot_required && check.lists_refreshed.is_some());
-        assert_eq!(check.reboot_packages, ["libc6"]);
     }
 }

@@ -65,15 +65,14 @@ const ROWS: [Row; 4] = [
         title: "Plan the updates",
         description: "Available upgrades, running containers and pending reboots, to plan the updates",
         argument: None,
-        needs: &["update_check", "server_info"],
+        needs: &["update_plan", "server_info"],
         task: "Plan the updates of this server: which to install first and why, which services may be interrupted \
-               and for how long, whether a reboot is needed, and how to check afterwards that everything runs. Change \
-               nothing yet.",
+               and for how long, what protects each target, whether a reboot is needed, and how to check afterwards \
+               that everything runs. Change nothing yet; update_run installs the plan.",
         looks: |_| {
             vec![
-                ("update_check", json!({})),
+                ("update_plan", json!({})),
                 ("server_info", json!({})),
-                ("container_list", json!({})),
                 ("update_history", json!({})),
             ]
         },

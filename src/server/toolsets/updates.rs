@@ -6,11 +6,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::bounded_number::BoundedNumber;
+use super::bounded_text::BoundedText;
 use super::failure::failed;
 use super::long_call::call_job;
 use gatewren_host::backends::{
-    BackendError, ContainerRef, ErrorKind, PackageName, UpdateApplied, UpdateCheck, UpdateHistory,
-    UpdateScope, Updates, UpgradeRequest,
+    ApprovedUpdate, BackendError, ContainerRef, ErrorKind, PackageName, TargetName, UpdateApplied,
+    UpdateCheck, UpdateHistory, UpdatePage, UpdatePlan, UpdateProtection, UpdateRunRequest,
+    UpdateRunResult, UpdateScope, Updates, UpgradeRequest,
 };
 use gatewren_wire::registry::{Cx, HelperClass, Result, Risk, Scope, Toolset};
 
@@ -30,14 +32,25 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
         .startos("server.update", &[])
         .ignoring_arguments(&[("registry", "string"), ("target", "string")])
         .long()
+        .tool("update_plan", Risk::Read, plan)
+        .about(Scope::Within)
+        .through(HelperClass::Updates)
+        .titled("Plan updates of everything")
+        .tool("update_run", Risk::Disrupt, run)
+        .about(Scope::Within)
+        .through(HelperClass::UpdatesApply)
+        .titled("Update everything safely")
+        .syncs_state()
+        .long()
         .tool("update_history", Risk::Read, history)
         .about(Scope::HostOr("container"))
         .through(HelperClass::Updates)
         .titled("Package update history")
 }
 
-/// List available apt upgrades, security updates first, the age of the package lists, and whether a reboot is needed.
-/// Does not install: use `update_apply`.
+/// Summarise the apt upgrades of the host or one container and list a page of them, security updates first, with the
+/// age of the package lists and whether a reboot is needed. Cannot refresh a container's lists. `update_plan` looks at
+/// everything at once.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Check {
@@ -46,19 +59,37 @@ struct Check {
     /// Refresh the lists first, if allowed; host only.
     #[serde(default)]
     refresh: bool,
+    /// Only packages with this text in their name.
+    name: Option<PackageText>,
+    /// Maximum packages, 1 to 100.
+    #[serde(default)]
+    limit: BoundedNumber<1, 100, 25>,
+    /// Packages to skip: `next_offset` of the previous page.
+    #[serde(default)]
+    offset: BoundedNumber<0, 100_000, 0>,
 }
+
+/// A part of a package's name.
+type PackageText = BoundedText<100>;
 
 async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateCheck> {
     let caller = cx.caller();
     let view = updates.view_for(&caller.reach, &caller.agent, cx.reference());
     let container = asked.container.as_ref();
-    let check = view.check(container, asked.refresh, call_job(&cx));
+    let [offset, limit] =
+        [asked.offset.get(), asked.limit.get()].map(|n| usize::try_from(n).unwrap_or_default());
+    let page = UpdatePage {
+        name: asked.name.map(PackageText::into_text),
+        offset,
+        limit,
+    };
+    let check = view.check(container, asked.refresh, &page, call_job(&cx));
     check.await.map_err(failed)
 }
 
 /// Upgrade apt packages of the host or a running container. Keeps changed configuration files, does not downgrade.
 /// Services restart. Returns the changes, and whether to reboot (`server_restart`). `job_cancel` stops it only until
-/// all packages are fetched. Call `update_check` first.
+/// all packages are fetched. `update_run` protects and checks the target too.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Apply {
@@ -94,6 +125,83 @@ async fn apply(updates: Arc<Updates>, asked: Apply, cx: Cx) -> Result<UpdateAppl
     let caller = cx.caller();
     let view = updates.view_for(&caller.reach, &caller.agent, cx.reference());
     view.apply(wanted, call_job(&cx)).await.map_err(failed)
+}
+
+/// Plan the apt updates of the host and all running LXC containers: counts, security updates, kernel, restart, space,
+/// and what can protect each. Changes nothing. Pass `run` unchanged to `update_run` as `targets`. `update_check` lists
+/// the packages of one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    /// Refresh the host's lists first, if allowed.
+    #[serde(default)]
+    refresh: bool,
+    /// Only these containers, without the host.
+    containers: Option<Vec<ContainerRef>>,
+}
+
+async fn plan(updates: Arc<Updates>, asked: Plan, cx: Cx) -> Result<UpdatePlan> {
+    let caller = cx.caller();
+    let view = updates.view_for(&caller.reach, &caller.agent, cx.reference());
+    let plan = view.plan(asked.containers, asked.refresh);
+    plan.await.map_err(failed)
+}
+
+/// Install the updates of an `update_plan`, one target after another: save the container, upgrade, check units, ports
+/// and packages, restore if asked. Returns what came of each. Installs exactly the plan or nothing; the host is not
+/// saved.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Run {
+    /// `run` of `update_plan`, or some of it.
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    targets: Vec<ApprovedUpdate>,
+    /// How to save containers.
+    #[serde(default)]
+    protect: Protect,
+    /// For `backup`.
+    backup_target: Option<TargetName>,
+    /// Restore containers that fail.
+    #[serde(default)]
+    undo_on_failure: bool,
+    /// End at the first failure.
+    #[serde(default)]
+    stop_on_failure: bool,
+    /// Fetch lists first; install all they offer.
+    #[serde(default)]
+    refresh: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Protect {
+    #[default]
+    Snapshot,
+    Backup,
+    None,
+}
+
+async fn run(updates: Arc<Updates>, asked: Run, cx: Cx) -> Result<UpdateRunResult> {
+    let protect = match (asked.protect, asked.backup_target) {
+        (Protect::Snapshot, None) => UpdateProtection::Snapshot,
+        (Protect::None, None) => UpdateProtection::Nothing,
+        (Protect::Backup, Some(target)) => UpdateProtection::Backup(target),
+        _ => {
+            let words = "`backup_target` and protect \"backup\" belong together";
+            return Err(failed(BackendError::new(ErrorKind::Refused, words)));
+        }
+    };
+    let wanted = UpdateRunRequest {
+        targets: asked.targets,
+        protect,
+        refresh: asked.refresh,
+        undo_on_failure: asked.undo_on_failure,
+        stop_on_failure: asked.stop_on_failure,
+    };
+    let caller = cx.caller();
+    let view = updates.view_for(&caller.reach, &caller.agent, cx.reference());
+    view.run_plan(wanted, call_job(&cx)).await.map_err(failed)
 }
 
 /// List past apt runs on the host or in a running container, newest first: packages installed, upgraded and removed,

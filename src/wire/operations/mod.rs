@@ -106,7 +106,10 @@ pub use system_record::{RECORD_BYTES, RecordHeader, SystemRecord};
 pub use tunnels::{Tunnel, TunnelPeer};
 pub use unit_change::UnitChange;
 pub use unit_name::UnitName;
-pub use update::{PackageName, UpdateOrder, UpdateScope};
+pub use update::{
+    PackageName, PinnedPackage, UpdateOrder, UpdateProtection, UpdateRunOrder, UpdateScope,
+    UpdateTarget, UpdateTargetReport, update_digest,
+};
 pub use vitals::{
     ContainerDelays, ContainerListener, ContainerUsage, MeasuredContainer, Transport, Vitals,
 };

@@ -31,7 +31,7 @@ use super::ssh_keys::SshKeyAction;
 use super::system_record::SystemRecord;
 use super::unit_change::UnitChange;
 use super::unit_name::UnitName;
-use super::update::UpdateOrder;
+use super::update::{UpdateOrder, UpdateRunOrder};
 use super::wifi::WifiAction;
 
 operations! {
@@ -173,6 +173,10 @@ operations! {
         } with (container) = changes("update_refresh", UpdatesApply).takes(TimeClass::Refresh).on(container);
         /// Have apt upgrade packages, and print its output and then the differences, a line each after `gatewren: `.
         UpdateApply(UpdateOrder) with (0: order) = changes("update_apply", UpdatesApply).takes(TimeClass::Copy).on(&order.container);
+        /// Upgrade several targets, each after a snapshot or a backup and with a check of its health, and print what
+        /// came of each ([`UpdateTargetReport`](super::update::UpdateTargetReport)), a JSON object a line. apt's own
+        /// output goes to stderr.
+        UpdateRun(UpdateRunOrder) = changes("update_run", UpdatesApply).takes(TimeClass::Backup);
         /// Print one of apt's history files (`/var/log/apt/history.log`).
         UpdateHistory {
             /// The container; the host when absent.

@@ -83,8 +83,9 @@ async fn list(lxc: Arc<Lxc>, List { container }: List, cx: Cx) -> Result<Snapsho
     Ok(Snapshots { snapshots })
 }
 
-/// Save an LXC container's files and settings as a snapshot and return its name. The container must be stopped
-/// (`container_stop`). On storage that cannot make snapshots, a full copy is made, which takes time.
+/// Save an LXC container's files and settings as a snapshot and return its name. A running container is frozen
+/// meanwhile; one whose root is no directory must be stopped (`container_stop`). In a directory it is a full copy, which
+/// takes time.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Keep {

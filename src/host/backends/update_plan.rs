@@ -1,0 +1,450 @@
+//! The plan of an update of everything: what the host and each running container would install, and what protects it.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, timeout_at};
+
+use crate::helper_client::{ContainerRef, TargetName};
+use gatewren_base::config::RuntimeKind;
+use gatewren_base::sys::rfc3339;
+
+use super::error::BackendError;
+use super::lxc::ContainerState;
+use super::update_applied::sentence;
+use super::update_check::{AptSimulation, Upgrade};
+use super::updates::UpdatesView;
+
+/// How long all checks may take. Containers that are not reached by then are listed as not looked at.
+const PLAN_TIME: Duration = Duration::from_secs(100);
+
+/// The most targets with their details; the rest is only counted, and not part of the run.
+const MAX_TARGETS: usize = 25;
+
+/// The most names in one of the lists about containers; the rest is only counted.
+const MAX_NAMES: usize = 40;
+
+/// The most security updates that are named for a target; the rest is only counted.
+const MAX_SECURITY: usize = 20;
+
+/// The most packages that are named in the whole plan besides the security updates.
+const MAX_PACKAGES: usize = 60;
+
+/// The longest error in a plan, in characters.
+const MAX_ERROR: usize = 300;
+
+/// The prefixes of packages with a kernel.
+const KERNELS: [&str; 3] = ["linux-image-", "proxmox-kernel-", "raspberrypi-kernel"];
+
+/// What an update of everything would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UpdatePlan {
+    /// The number of packages to install on all targets.
+    pub total: usize,
+    /// The number of security updates among them.
+    pub security: usize,
+    /// The host and the containers with updates, or with a problem.
+    pub targets: Vec<PlannedTarget>,
+    /// Targets with updates that are not listed here and not in `run`: name them in `containers` next time.
+    pub more_targets: usize,
+    /// Those without updates: `host` and containers.
+    pub up_to_date: Vec<String>,
+    /// Containers whose packages are unknown, and why.
+    pub not_looked_at: Vec<SkippedContainer>,
+    /// The number of containers of Docker and Podman, which are not updated here.
+    pub engine_containers: usize,
+    /// Those whose image has been pulled in a newer version; they run it once they are created again.
+    pub newer_images: Vec<StaleImage>,
+    /// Entries that the lists about containers leave out.
+    pub left_out: usize,
+    /// Backup targets that can be used now.
+    pub backup_targets: Vec<TargetName>,
+    /// The plan itself: the `targets` of `update_run`, unchanged.
+    pub run: Vec<ApprovedUpdate>,
+}
+
+/// A target of the plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlannedTarget {
+    /// The container; absent for the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<ContainerRef>,
+    /// The number of packages to install.
+    pub updates: usize,
+    /// The number of security updates among them.
+    pub security: usize,
+    /// Some of the packages besides the security updates: name, old and new version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<String>,
+    /// Why it is not part of `run`, or why its updates are unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// When its package lists were refreshed, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lists_refreshed: Option<String>,
+    /// The kernel that would be installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Whether a restart is required now, or afterwards for the kernel.
+    pub restart_required: bool,
+    /// The space that the updates need, in apt's words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub space: Vec<String>,
+    /// The free space, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_bytes: Option<u64>,
+    /// What can protect it: `snapshot`, `backup`; empty for nothing.
+    pub protection: Vec<String>,
+}
+
+/// A container that was not looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SkippedContainer {
+    /// The container.
+    pub container: ContainerRef,
+    /// Why.
+    pub why: String,
+}
+
+/// A container of an engine that runs an older image than the one that has the name now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StaleImage {
+    /// The container.
+    pub container: ContainerRef,
+    /// The image's name.
+    pub image: String,
+}
+
+/// The updates of one target, as they are approved: `update_run` installs these or nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovedUpdate {
+    /// Absent: the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<ContainerRef>,
+    /// Packages.
+    pub updates: usize,
+    /// Security updates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub security: Vec<String>,
+    /// Of all versions.
+    pub digest: String,
+}
+
+impl ApprovedUpdate {
+    /// Describes what apt would do on a target.
+    pub(super) fn of(container: Option<ContainerRef>, found: &AptSimulation) -> Self {
+        let security = found.upgrades.iter().filter(|one| one.security);
+        let security = security.take(MAX_SECURITY).map(|one| one.name.clone());
+        Self {
+            container,
+            updates: found.upgrades.len(),
+            security: security.collect(),
+            digest: found.digest(),
+        }
+    }
+
+    /// The name of its target.
+    pub fn name(&self) -> &str {
+        self.container
+            .as_ref()
+            .map_or("the host", ContainerRef::as_str)
+    }
+}
+
+impl UpdatesView<'_> {
+    /// Looks at the host and its containers, or only at some containers.
+    ///
+    /// # Errors
+    /// When the containers cannot be listed. A target that cannot be read is listed with its problem.
+    pub async fn plan(
+        &self,
+        containers: Option<Vec<ContainerRef>>,
+        refresh: bool,
+    ) -> Result<UpdatePlan, BackendError> {
+        let mut plan = UpdatePlan::default();
+        let until = Instant::now() + PLAN_TIME;
+        let targets = self.backups.targets().await.unwrap_or_default();
+        let ready = targets.into_iter().filter(|target| target.ready);
+        plan.backup_targets = ready.map(|target| target.target).take(MAX_NAMES).collect();
+        let names = if let Some(names) = containers {
+            names
+        } else {
+            if self.access.host().is_ok() {
+                self.plan_host(&mut plan, refresh).await;
+            }
+            self.lxc.list().await?
+        };
+        for name in names {
+            if timeout_at(until, self.plan_container(&mut plan, &name))
+                .await
+                .is_err()
+            {
+                plan.skip(
+                    &name,
+                    "there was no time left for it; name it in `containers`",
+                );
+            }
+        }
+        Ok(plan)
+    }
+
+    async fn plan_host(&self, plan: &mut UpdatePlan, refresh: bool) {
+        let mut problem = None;
+        if refresh {
+            problem = match self.refresh(None, None).await {
+                Ok(problems) if problems.is_empty() => None,
+                Ok(problems) => Some(problems.join("; ")),
+                Err(error) => Some(error.message),
+            };
+            problem = problem
+                .map(|why| format!("the package lists could not be refreshed: {}", brief(&why)));
+        }
+        let found = self.simulate(None, None).await;
+        plan.add(PlannedTarget::default(), found, problem);
+    }
+
+    async fn plan_container(&self, plan: &mut UpdatePlan, name: &ContainerRef) {
+        if name.runtime() != RuntimeKind::Lxc {
+            plan.engine_containers += 1;
+            if let Ok(image) = self.lxc.image(name).await
+                && let (Some(own), Some(named)) = (&image.image_id, &image.named_image_id)
+                && own != named
+            {
+                let (container, image) = (name.clone(), brief(&image.image));
+                if plan.newer_images.len() < MAX_NAMES {
+                    plan.newer_images.push(StaleImage { container, image });
+                } else {
+                    plan.left_out += 1;
+                }
+            }
+            return;
+        }
+        match self.lxc.status(name).await {
+            Ok(status) if status.state == ContainerState::Running => {}
+            Ok(status) => {
+                let state = format!("{:?}", status.state).to_lowercase();
+                return plan.skip(name, &format!("it is {state}"));
+            }
+            Err(error) => return plan.skip(name, &brief(&error.message)),
+        }
+        let definition = self.lxc.definition(name).await.ok();
+        let rootfs = definition.and_then(|definition| definition.config.rootfs);
+        let rootfs = rootfs.unwrap_or_default();
+        let is_directory = rootfs.starts_with('/') || rootfs.starts_with("dir:");
+        let mut protection = Vec::new();
+        if is_directory {
+            protection.push("snapshot".to_owned());
+            protection.extend((!plan.backup_targets.is_empty()).then(|| "backup".to_owned()));
+        }
+        let target = PlannedTarget {
+            container: Some(name.clone()),
+            protection,
+            ..PlannedTarget::default()
+        };
+        let found = self.simulate(Some(name), None).await;
+        plan.add(target, found, None);
+    }
+}
+
+impl UpdatePlan {
+    fn skip(&mut self, container: &ContainerRef, why: &str) {
+        if self.not_looked_at.len() >= MAX_NAMES {
+            self.left_out += 1;
+            return;
+        }
+        self.not_looked_at.push(SkippedContainer {
+            container: container.clone(),
+            why: why.to_owned(),
+        });
+    }
+
+    /// Adds what was found on a target.
+    fn add(
+        &mut self,
+        target: PlannedTarget,
+        found: Result<AptSimulation, BackendError>,
+        problem: Option<String>,
+    ) {
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                let problem = Some(brief(&error.message));
+                return self.list(PlannedTarget { problem, ..target }, None);
+            }
+        };
+        let kernel = found.upgrades.iter().find(|one| is_kernel(one));
+        let in_container = target.container.is_some();
+        let target = PlannedTarget {
+            updates: found.upgrades.len(),
+            security: found.security(),
+            packages: self.name_some(&found),
+            problem: found
+                .unknown()
+                .or_else(|| removal_problem(&found))
+                .or(problem),
+            lists_refreshed: found.refreshed_ms.map(rfc3339),
+            restart_required: found.reboot.is_some() || (kernel.is_some() && !in_container),
+            kernel: kernel.map(|one| format!("{} {}", one.name, one.candidate)),
+            space: found.space.clone(),
+            free_bytes: found.free_bytes,
+            ..target
+        };
+        if found.upgrades.is_empty() && target.problem.is_none() && !target.restart_required {
+            let name = target
+                .container
+                .as_ref()
+                .map_or("host", ContainerRef::as_str);
+            if self.up_to_date.len() < MAX_NAMES {
+                self.up_to_date.push(name.to_owned());
+            } else {
+                self.left_out += 1;
+            }
+            return;
+        }
+        let runs = !found.upgrades.is_empty() && found.removed.is_empty();
+        let run = runs.then(|| ApprovedUpdate::of(target.container.clone(), &found));
+        self.list(target, run);
+    }
+
+    fn list(&mut self, target: PlannedTarget, run: Option<ApprovedUpdate>) {
+        self.total += target.updates;
+        self.security += target.security;
+        if self.targets.len() >= MAX_TARGETS {
+            self.more_targets += 1;
+            return;
+        }
+        self.targets.push(target);
+        self.run.extend(run);
+    }
+
+    /// Names some of the updates besides those of security, as long as the whole plan stays short.
+    fn name_some(&self, found: &AptSimulation) -> Vec<String> {
+        let named: usize = self
+            .targets
+            .iter()
+            .map(|target| target.packages.len())
+            .sum();
+        let others = found.upgrades.iter().filter(|one| !one.security);
+        let others = others.take(MAX_PACKAGES.saturating_sub(named).min(MAX_PACKAGES / 4));
+        others
+            .map(|one| {
+                let installed = one.installed.as_deref().unwrap_or("(new)");
+                format!("{} {installed} {}", one.name, one.candidate)
+            })
+            .collect()
+    }
+}
+
+fn is_kernel(upgrade: &Upgrade) -> bool {
+    KERNELS
+        .iter()
+        .any(|prefix| upgrade.name.starts_with(prefix))
+}
+
+/// Why updates that remove packages are not part of a run.
+fn removal_problem(found: &AptSimulation) -> Option<String> {
+    let removed = found.removed.get(..3).unwrap_or(&found.removed).join(", ");
+    (!found.removed.is_empty()).then(|| {
+        format!(
+            "the updates remove {} packages ({removed}), so update_run leaves it out; update_apply with allow_removal \
+             installs them",
+            found.removed.len()
+        )
+    })
+}
+
+fn brief(text: &str) -> String {
+    sentence(text).chars().take(MAX_ERROR).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::helper_client::OperationRefusal;
+
+    fn simulation(output: &str) -> AptSimulation {
+        let lists = "gatewren: lists 1700000000\n";
+        AptSimulation::parse(&format!("{output}{lists}"), None)
+    }
+
+    fn target(name: &str) -> PlannedTarget {
+        PlannedTarget {
+            container: Some(name.parse().unwrap()),
+            ..PlannedTarget::default()
+        }
+    }
+
+    #[test]
+    fn what_is_approved_is_in_the_run_and_what_cannot_run_is_not() {
+        let mut plan = UpdatePlan::default();
+        let updates = "Inst openssl [1] (2 Debian-Security:12/stable-security [all])\nInst a [1] (2 Debian:12/stable [all])\n";
+        plan.add(target("alpha"), Ok(simulation(updates)), None);
+        plan.add(target("calm"), Ok(simulation("")), None);
+        plan.add(target("never"), Ok(AptSimulation::parse("", None)), None);
+        plan.add(
+            target("bad"),
+            Ok(simulation(&format!("Remv old [1]\n{updates}"))),
+            None,
+        );
+        let refusal = OperationRefusal::failed("container 'box' has no apt");
+        plan.add(target("box"), Err(refusal.into()), None);
+        assert_eq!((plan.total, plan.security), (4, 2));
+        assert_eq!(plan.up_to_date, ["calm"]);
+        let [run] = plan.run.as_slice() else {
+            panic!("{:?}", plan.run)
+        };
+        assert_eq!((run.name(), run.updates), ("alpha", 2));
+        assert_eq!(
+            (run.security.as_slice(), run.digest.len()),
+            (&["openssl".to_owned()][..], 32)
+        );
+        let problem = |n: usize| plan.targets[n].problem.clone().unwrap_or_default();
+        assert_eq!(problem(0), "");
+        assert!(problem(1).contains("never fetched"), "{}", problem(1));
+        assert!(
+            problem(2).contains("remove 1 packages (old)"),
+            "{}",
+            problem(2)
+        );
+        assert!(problem(3).contains("has no apt"), "{}", problem(3));
+        assert_eq!(plan.targets[0].packages, ["a 1 2"]);
+    }
+
+    #[test]
+    fn a_new_kernel_of_the_host_requires_a_restart_afterwards() {
+        let kernel = "Inst linux-image-6.1.0-30-amd64 (6.1.124-1 Debian:12/stable [amd64])\n";
+        let mut plan = UpdatePlan::default();
+        plan.add(PlannedTarget::default(), Ok(simulation(kernel)), None);
+        plan.add(target("alpha"), Ok(simulation(kernel)), None);
+        assert!(plan.targets[0].restart_required && !plan.targets[1].restart_required);
+        assert_eq!(
+            plan.targets[0].kernel.as_deref(),
+            Some("linux-image-6.1.0-30-amd64 6.1.124-1")
+        );
+    }
+
+    #[test]
+    fn a_plan_of_many_containers_stays_below_its_limit() {
+        let line = |n: usize| {
+            format!(
+                "Inst package-with-a-long-name-{n:04} [1:2.36-9+deb12u4] (1:2.36-9+deb12u5 Debian-Security:12/stable-security [amd64])\n"
+            )
+        };
+        let updates: String = (0..300).map(line).collect();
+        let mut plan = UpdatePlan::default();
+        for n in 0..200 {
+            plan.add(
+                target(&format!("container-{n}")),
+                Ok(simulation(&updates)),
+                None,
+            );
+            plan.skip(&format!("stopped-{n}").parse().unwrap(), "it is stopped");
+        }
+        assert_eq!((plan.total, plan.run.len()), (60_000, MAX_TARGETS));
+        assert_eq!(plan.more_targets, 200 - MAX_TARGETS);
+        let bytes = serde_json::to_string(&plan).unwrap().len();
+        assert!(bytes < 32 * 1024, "{bytes}");
+    }
+}
