@@ -214,6 +214,8 @@ def offline(gatewren, container):
         wrong, said = gatewren.long("update_apply", **HERE)
         expect(wrong and "package lists could not be fetched" in said and "127.0.0.1" in said, said)
         wrong, said = gatewren.long("update_run", targets=plan, refresh=True)
+        expect(wrong and "only names its container" in said, said)
+        wrong, said = gatewren.long("update_run", targets=[HERE], refresh=True)
         target = only(said)
         expect(not wrong and not said["completed"] and target["state"] == "unchanged", said)
         expect("package lists could not be fetched" in target["problem"], said)

@@ -27,11 +27,12 @@ const ASKING_ABOUT_CHANGES: [&str; 3] = ["change_get", "change_list", "change_wi
 
 /// Tools that do to each container of a stack, or to many items, what the other tool does to one. An override for the
 /// other tool holds for them too if it is stricter: what the owner forbids for one is not possible through them.
-const THROUGH_A_STACK: [(&str, &str); 4] = [
+const THROUGH_A_STACK: [(&str, &str); 5] = [
     ("disk_cleanup", "container_snapshot_delete"),
     ("stack_restart", "container_restart"),
     ("stack_start", "container_start"),
     ("stack_stop", "container_stop"),
+    ("update_run", "update_apply"),
 ];
 
 /// Tools with a lasting effect that `operate` proposes, whatever it does with their class: what they leave behind only
@@ -448,6 +449,7 @@ mod tests {
         let start = stack("stack_start", Risk::Write);
         let stop = stack("stack_stop", Risk::Disrupt);
         let restart = stack("stack_restart", Risk::Disrupt);
+        let update = stack("update_run", Risk::Disrupt);
         #[rustfmt::skip]
         let table = [
             (Admin,   NOTHING,                                                   stop,    Confirm),
@@ -455,6 +457,7 @@ mod tests {
             (Admin,   r#"{"tools":{"container_stop":"deny"}}"#,                  start,   Allow),
             (Admin,   r#"{"tools":{"container_start":"propose"}}"#,              start,   Propose),
             (Admin,   r#"{"tools":{"container_restart":"deny"}}"#,               restart, Deny),
+            (Admin,   r#"{"tools":{"update_apply":"deny"}}"#,                    update,  Deny),
             (Admin,   r#"{"tools":{"container_stop":"deny","stack_stop":"allow"}}"#, stop, Deny),
             (Admin,   r#"{"tools":{"container_stop":"confirm"},"modes":{"disrupt":"allow"}}"#, stop, Confirm),
             // It is never looser: for a stack, the owner has said nothing.

@@ -11,7 +11,8 @@
 #   history  N                                     prints apt's record, the Nth before the current one
 #   health                                         prints failed units, open ports and half-installed packages
 #
-# SCOPE is all, security, named, or exact, whose packages are NAME=VERSION; REMOVALS is keep or allow. What is for gatewren begins with "gatewren: ".
+# SCOPE is all, security, named, or exact, whose packages are NAME=VERSION; REMOVALS is keep or allow. What is for
+# gatewren begins with "gatewren: ".
 # Whoever runs this passes its text as $0. It is broken off safely at each step but `mend` and `install`.
 step=$1
 export DEBIAN_FRONTEND=noninteractive APT_LISTCHANGES_FRONTEND=none LC_ALL=C.UTF-8

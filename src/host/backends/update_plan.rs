@@ -116,7 +116,8 @@ pub struct StaleImage {
     pub image: String,
 }
 
-/// The updates of one target, as they are approved: `update_run` installs these or nothing.
+/// The updates of one target, as they are approved: `update_run` installs these or nothing. With `refresh` only the
+/// target is named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovedUpdate {
@@ -124,11 +125,13 @@ pub struct ApprovedUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<ContainerRef>,
     /// Packages.
+    #[serde(default)]
     pub updates: usize,
     /// Security updates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub security: Vec<String>,
     /// Of all versions.
+    #[serde(default)]
     pub digest: String,
 }
 
@@ -143,6 +146,11 @@ impl ApprovedUpdate {
             security: security.collect(),
             digest: found.digest(),
         }
+    }
+
+    /// Whether it names a target and says nothing about packages.
+    pub(super) fn is_only_a_name(&self) -> bool {
+        self.updates == 0 && self.security.is_empty() && self.digest.is_empty()
     }
 
     /// The name of its target.

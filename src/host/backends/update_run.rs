@@ -166,7 +166,16 @@ impl UpdatesView<'_> {
         refresh: bool,
     ) -> Result<UpdateTarget, BackendError> {
         let container = approved.container.clone();
+        let refused = |words: String| Err(BackendError::new(ErrorKind::Refused, words));
+        let name = approved.name();
         let found = self.simulate(container.as_ref(), None).await?;
+        // Whoever approves the call must not read numbers that the new lists change.
+        if refresh && !approved.is_only_a_name() {
+            return refused(format!(
+                "{name}: what its lists will offer is not known yet, so with `refresh` a target only names its \
+                 container, or is empty for the host"
+            ));
+        }
         if refresh {
             let packages = Vec::new();
             return Ok(UpdateTarget {
@@ -174,8 +183,6 @@ impl UpdatesView<'_> {
                 packages,
             });
         }
-        let refused = |words: String| Err(BackendError::new(ErrorKind::Refused, words));
-        let name = approved.name();
         if ApprovedUpdate::of(container.clone(), &found) != *approved {
             return refused(format!(
                 "the updates of {name} are not those of the plan any more; nothing was done there, call update_plan \

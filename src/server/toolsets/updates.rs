@@ -167,7 +167,7 @@ struct Run {
     /// End at the first failure.
     #[serde(default)]
     stop_on_failure: bool,
-    /// Fetch lists first; install all they offer.
+    /// Fetch lists first and install all they offer; `targets` are then [{"container": NAME}], {} for the host.
     #[serde(default)]
     refresh: bool,
 }
