@@ -28,8 +28,8 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .syncs_state()
 }
 
-/// Show where an LXC container's files are, how large they are, and the places where `container_move` can put them, with
-/// their free space. Fails for Docker and Podman, and lists no place that the owner has not named.
+/// Show where an LXC container's files are, how large they are, and the places where they could be, with their free
+/// space. `container_move` moves them. Fails for Docker and Podman, and lists no place that the owner has not named.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Storage {
