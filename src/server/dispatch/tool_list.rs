@@ -19,8 +19,7 @@ use gatewren_wire::registry::{Catalog, Dialect, Tool};
 const LIST_TTL_MS: u64 = 300_000;
 
 /// Appended to the description of a tool if its calls wait for the owner.
-const PROPOSED: &str = "\n\nNeeds the owner's approval: returns at once with a change that waits in the owner's \
-                        inbox.";
+const PROPOSED: &str = "\n\nNeeds the owner's approval: returns a change that waits in the inbox.";
 
 /// `tools/list`.
 pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
@@ -173,30 +172,36 @@ fn remove_mentions(schema: &mut Value, unlisted: &UnlistedTools<'_>) {
 }
 
 /// Shortens a definition to what is needed to choose and call the tool: the first paragraph of its description. The
-/// limits of an argument are in its description, and are enforced even if the schema does not state them.
+/// limits of an argument are in its description, and are enforced even if the schema does not state them. The schema
+/// of answers is optional (2026-07-28, server/tools), and an object says nothing that a model needs.
 fn shorten(definition: &mut protocol::ToolDefinition) {
     let first = definition.description.split("\n\n").next();
     definition.description = first.unwrap_or_default().to_owned();
-    let arguments = definition.input_schema.get_mut("properties");
+    remove_bounds(&mut definition.input_schema);
+    definition.output_schema = None;
+}
+
+/// Removes the limits from the arguments in a schema, and in their members.
+fn remove_bounds(schema: &mut Value) {
+    const BOUNDS: [&str; 6] = [
+        "default",
+        "maximum",
+        "maxLength",
+        "minimum",
+        "minLength",
+        "pattern",
+    ];
+    let arguments = schema.get_mut("properties");
     for argument in arguments
         .and_then(Value::as_object_mut)
         .into_iter()
         .flatten()
     {
-        if let Some(schema) = argument.1.as_object_mut() {
-            for bound in [
-                "default",
-                "maximum",
-                "maxLength",
-                "minimum",
-                "minLength",
-                "pattern",
-            ] {
-                schema.remove(bound);
+        if let Some(argument) = argument.1.as_object_mut() {
+            for bound in BOUNDS {
+                argument.remove(bound);
             }
         }
-    }
-    if let Some(schema) = &mut definition.output_schema {
-        *schema = json!({ "type": "object" });
+        remove_bounds(argument.1);
     }
 }
