@@ -88,6 +88,7 @@ mod inner_hostile;
 mod job_cli;
 mod kill_escapes;
 mod killing;
+mod logins;
 mod long_outputs;
 mod mail;
 mod manuals;

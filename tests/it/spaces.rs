@@ -304,6 +304,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "state" => json!("active"),
         "status" => json!("pending"),
         "priority" => json!("err"),
+        "failed" => json!("with"),
         "sort_by" => json!("memory"),
         "since" | "until" => json!("2026-07-28"),
         "cursor" => json!("s=1"),

@@ -14,8 +14,10 @@ mod job_piece;
 mod job_status;
 mod jobs;
 mod journal;
+mod logins;
 mod long_work;
 mod lxc;
+mod machine_changes;
 mod mail;
 mod network;
 mod os_release;
@@ -31,6 +33,7 @@ mod ssh;
 mod storage;
 mod stored_outputs;
 mod systemd;
+mod unread;
 mod update_applied;
 mod update_check;
 mod update_history;
@@ -52,12 +55,16 @@ pub use job_piece::JobOutput;
 pub use job_status::{JobStatus, JobStatusList};
 pub use jobs::{Jobs, JobsView};
 pub use journal::*;
+pub use logins::{LoginEvent, LoginKind, LoginPeriod, LoginsFound, MachineLogins, PlacedLogin};
 pub use long_work::{CallJob, JobObserver};
 pub use lxc::{
     AwayRuntime, ChangedContainers, ContainerDefinition, ContainerDetails, ContainerEvents,
     ContainerListing, ContainerSnapshot, ContainerState, ContainerStatus, DirectoryPage,
     InsidePart, LogPart, LogSource, Lxc, LxcView, MemberChange, MemberOutcome, NewFileContent,
     PART_BYTES, Stack, StackAction, StackListing, StackMember, StackRun, from_base64, limits_note,
+};
+pub use machine_changes::{
+    ChangedFile, ChangedFiles, MachineChanges, MachineChangesFound, MachinePackages, PackageChange,
 };
 pub use mail::Mail;
 pub use network::{DnsAnswer, Firewall, Naming, Network, PingAnswer, PortAnswer};
@@ -75,6 +82,7 @@ pub use systemd::{
 };
 
 pub use firmware::{Firmware, FirmwareCheck, FirmwareUpdateResult};
+pub use unread::UnreadSource;
 pub use update_applied::UpdateApplied;
 pub use update_check::{UpdateCheck, UpdatePage};
 pub use update_history::UpdateHistory;

@@ -36,8 +36,8 @@ use gatewren_gate::http::TlsServer;
 use gatewren_gate::oauth::AuthorizationServer;
 use gatewren_host::backends::{
     Backups, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs, Journal, Lxc,
-    Mail, Network, Power, Processes, Shell, Ssh, Storage, SystemBus, Systemd, SystemdUnits,
-    Updates,
+    MachineChanges, MachineLogins, Mail, Network, Power, Processes, Shell, Ssh, Storage, SystemBus,
+    Systemd, SystemdUnits, Updates,
 };
 use gatewren_host::helper_client::{AuditHead, HelperClient};
 use gatewren_host::observer::{ObservedUnits, Observer};
@@ -165,6 +165,8 @@ pub fn backends(
         settings: HostConfiguration::new(helper.clone()),
         processes: Processes::new(helper.clone()),
         journal: Journal::new(helper.clone()),
+        logins: MachineLogins::new(helper.clone()),
+        machine_changes: MachineChanges::new(helper.clone()),
         units: SystemdUnits::new(systemd, helper.clone()),
         backups: Backups::new(helper.clone()),
         firmware: Firmware::new(helper.clone()),

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use super::open_changes::OpenChangeCounts;
+use super::own_logins::{changing_calls, own_logins};
 use crate::dispatch::{ChangeResources, OpenSessionTable, session_tools};
 use crate::dispatch::{change_tools, schedule_tools};
 use crate::notify::NotificationSender;
 use crate::toolsets::{
-    self, AccessSources, AgentLimits, DiagnosisSources, HistoryResources, HistorySources,
-    OutputResources, StateResources,
+    self, AccessSources, AgentLimits, ChangeSources, DiagnosisSources, HistoryResources,
+    HistorySources, LoginSources, OutputResources, StateResources,
 };
 use crate::watches::{WatchProbes, WatchTools, tools as watch_tools};
 use gatewren_base::config::LiveSettings;
 use gatewren_host::backends::{
     Backups, DiskReports, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs,
-    Journal, Lxc, Network, Power, Processes, Shell, Ssh, Storage, Systemd, SystemdUnits, Updates,
+    Journal, Lxc, MachineChanges, MachineLogins, Network, Power, Processes, Shell, Ssh, Storage,
+    Systemd, SystemdUnits, Updates,
 };
 use gatewren_host::observer::ObserverHandle;
 use gatewren_store::history::UsageHistory;
@@ -58,6 +60,10 @@ pub struct Backends {
     pub processes: Processes,
     /// The journal.
     pub journal: Journal,
+    /// Who logged in.
+    pub logins: MachineLogins,
+    /// Packages and files that changed.
+    pub machine_changes: MachineChanges,
     /// systemd's units.
     pub units: SystemdUnits,
     /// The owner's notification channels.
@@ -160,6 +166,7 @@ pub fn catalog_of(
     add_channels(&mut catalog, backends.notification_sender.clone(), rows)?;
     let outputs = backends.shell.outputs().clone();
     add_container_names(&mut catalog, backends.lxc.clone());
+    add_records(&mut catalog, &sources, &backends, &views)?;
     add_host(&mut catalog, backends, rows, &sources.history)?;
     add_stores(&mut catalog, &sources, &views)?;
     catalog.add(watch_tools(Arc::new(WatchTools {
@@ -192,6 +199,26 @@ pub fn catalog_of(
         Box::pin(observer.begin(audit_id).wait_for_revision())
     }));
     Ok(catalog)
+}
+
+/// Adds the tools that read records of the host, its containers and this server.
+fn add_records(
+    catalog: &mut Catalog,
+    sources: &CatalogSources<'_>,
+    backends: &Backends,
+    views: &StateViews,
+) -> Result<(), CatalogError> {
+    let logins = Arc::new(LoginSources {
+        logins: backends.logins.clone(),
+        own: own_logins(sources.vault.clone()),
+    });
+    catalog.add(toolsets::logins(logins.clone()))?;
+    catalog.add(toolsets::changes(Arc::new(ChangeSources {
+        views: views.clone(),
+        machine: backends.machine_changes.clone(),
+        logins,
+        calls: changing_calls(sources.vault.clone()),
+    })))
 }
 
 /// What `whoami` reads.

@@ -21,6 +21,7 @@ mod names;
 mod notice_logs;
 mod notifier;
 mod open_changes;
+mod own_logins;
 mod pair;
 mod reload;
 mod running_server;

@@ -35,7 +35,8 @@ const NO_CODE: &[(&str, &[&str])] = &[
         "firewall_rules", "firmware_check", "host_uptime_history", "kernel_logs", "tunnel_list", "wifi_scan", "wifi_status",
     ]),
     ("starts programs of the host, also for a container; they read its files in a jail", &[
-        "boot_list", "container_diagnose", "container_logs", "logs_query", "logs_wait", "update_check", "update_history", "update_plan",
+        "boot_list", "container_diagnose", "container_logs", "login_list", "logs_query", "logs_wait",
+        "update_check", "update_history", "update_plan",
     ]),
     ("asks a systemd about units, at its socket, and starts no program for it", &["unit_list", "unit_status"]),
     ("sends packets that gatewren makes itself", &["dns_query", "network_check_port", "network_ping"]),

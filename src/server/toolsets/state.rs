@@ -1,4 +1,4 @@
-//! `state_get` and `state_blame`: the state document and its authors. `changes_since` is in `state_history`.
+//! `state_get` and `state_blame`: the state document and its authors.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::public_pointer::{PublicPointer, view_for};
-use super::state_history::changes;
 use super::state_summary::with_time;
 
 use gatewren_store::state::{Pointer, StateViews};
@@ -22,9 +21,6 @@ pub fn tools(views: Arc<StateViews>) -> Toolset<StateViews> {
         .about(Scope::Within)
         .titled("Read the state")
         .startos("db.dump", &[])
-        .tool("changes_since", Risk::Read, changes)
-        .about(Scope::Within)
-        .titled("List state changes")
         .tool("state_blame", Risk::Read, blame)
         .about(Scope::Within)
         .titled("Show who wrote a value")

@@ -1,4 +1,4 @@
-//! `changes_since`: the history of the state after a revision, or since a time in words.
+//! `changes_since`: the history of the state after a revision, or what changed since a time, in words.
 
 use std::sync::Arc;
 
@@ -8,12 +8,14 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::bounded_number::BoundedNumber;
+use super::changes_words::{ChangingCalls, call_lines, file_lines, login_lines, package_lines};
+use super::logins::{LoginSources, find_logins};
 use super::public_pointer::{PublicPointer, view_for};
 use super::state_summary::{StateSummary, with_time};
 use gatewren_base::sys::now_ms;
-use gatewren_host::backends::LogMoment;
+use gatewren_host::backends::{LogMoment, LoginPeriod, MachineChanges, UnreadSource};
 use gatewren_store::state::{Revision, RevisionsSince, StateError, StateView, StateViews};
-use gatewren_wire::registry::{Cx, Page, Result, ToolError};
+use gatewren_wire::registry::{Cx, Page, Result, Risk, Scope, ToolError, Toolset};
 
 /// The longest patch in an answer, in bytes of JSON. A longer one is left out, and its size is given.
 const MAX_PATCH_BYTES: usize = 16 << 10;
@@ -21,18 +23,50 @@ const MAX_PATCH_BYTES: usize = 16 << 10;
 /// The most revisions that are read for a summary. If there are more, the summary says so.
 const MAX_SUMMARISED: usize = 20_000;
 
+/// The longest text of all lines of a summary, in bytes: an answer has at most 8 kB.
+const SUMMARY_BYTES: usize = 6900;
+
+/// The most sources that could not be read that are named, and the longest text of each in characters.
+const MAX_UNREAD: usize = 5;
+const UNREAD_CHARS: usize = 100;
+
 /// What a summary covers if nothing is said.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// How many revisions are read at once for a summary.
 const READ_AT_ONCE: usize = 1000;
 
-/// List changes after a revision: who, when, why, and the patch (RFC 6902). Save the returned revision to ask again
-/// from it. If the log does not go back that far, returns `resync` and the value, as `state_get`. Without `revision`,
-/// or with `since`, a time, returns what changed, in words.
+/// Returns the calls since a time, of one agent or of all.
+pub type ReadChangingCalls =
+    Box<dyn Fn(u64, Option<&str>) -> std::result::Result<Vec<ChangingCalls>, String> + Send + Sync>;
+
+/// What the tool reads.
+pub struct ChangeSources {
+    /// The state.
+    pub views: StateViews,
+    /// Packages and files.
+    pub machine: MachineChanges,
+    /// Logins.
+    pub logins: Arc<LoginSources>,
+    /// Calls of agents.
+    pub calls: ReadChangingCalls,
+}
+
+/// The toolset.
+pub fn tools(sources: Arc<ChangeSources>) -> Toolset<ChangeSources> {
+    Toolset::new(sources)
+        .with_name("state")
+        .tool("changes_since", Risk::Read, changes)
+        .about(Scope::Within)
+        .titled("List changes")
+}
+
+/// Say what changed since a time, default a day ago: containers, units, settings, packages, files of /etc, logins, and
+/// the calls behind it. With `revision`, list the state's patches (RFC 6902) after it; `resync` and the value as in
+/// `state_get` if the log does not go back that far.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ChangesSince {
+struct ChangesSince {
     /// The last revision you have, from `state_get` or an earlier answer.
     revision: Option<u64>,
     /// Start of the summary: a time such as `2026-07-28T09:30:00Z`, or an age such as `30min`, `2h` or `7d`; default: a
@@ -53,7 +87,7 @@ pub struct ChangesSince {
 type Limit = BoundedNumber<1, 200, 200>;
 
 #[derive(Serialize, JsonSchema)]
-pub struct StateHistory {
+struct StateHistory {
     /// The last revision in this answer; continue from here.
     revision: u64,
     /// The database of the revisions.
@@ -71,7 +105,7 @@ pub struct StateHistory {
     /// With `resync`: the value there now.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// With `since`: a line for each value that changed, containers first.
+    /// In words: logins, calls, packages and files, then a line for each value of the state, containers first.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<Vec<String>>,
     /// With `since`: how many lines are left out; ask with `pointer`.
@@ -80,24 +114,94 @@ pub struct StateHistory {
     /// With `since`: whether the log goes back that far.
     #[serde(skip_serializing_if = "Option::is_none")]
     complete: Option<bool>,
+    /// What could not be read: changes may be missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<UnreadSource>,
 }
 
-/// `changes_since`.
-pub async fn changes(views: Arc<StateViews>, since: ChangesSince, cx: Cx) -> Result<StateHistory> {
-    let view = view_for(&views, &cx);
-    // Reads the log from the disk.
-    let found = spawn_blocking(move || match (since.revision, &since.since) {
-        (Some(revision), None) => changes_in(&view, &since, revision),
-        (revision, moment) => {
-            let day_ago = now_ms().saturating_sub(DAY_MS);
-            let begins = SummaryStart {
-                after: revision.unwrap_or_default(),
-                at_ms: moment.as_ref().map_or(day_ago, |moment| moment.ms()),
-            };
-            Ok(summary_since(&view, &since, begins).map_err(unreadable)?)
-        }
+async fn changes(sources: Arc<ChangeSources>, since: ChangesSince, cx: Cx) -> Result<StateHistory> {
+    let view = view_for(&sources.views, &cx);
+    let (revision, moment) = (since.revision, since.since);
+    if let (Some(revision), None) = (revision, moment) {
+        // Reads the log from the disk.
+        let found = spawn_blocking(move || changes_in(&view, &since, revision));
+        return found.await.map_err(unreadable)?;
+    }
+    let day_ago = now_ms().saturating_sub(DAY_MS);
+    let begins = SummaryStart {
+        after: revision.unwrap_or_default(),
+        at_ms: moment.map_or(day_ago, LogMoment::ms),
+    };
+    // A pointer asks about a part of the state alone.
+    let is_whole = since.pointer.pointer().tokens().len() <= 1;
+    let beside = if is_whole {
+        changes_beside_state(&sources, begins.at_ms, &cx).await?
+    } else {
+        ChangesBesideState::default()
+    };
+    let used: usize = beside.lines.iter().map(String::len).sum();
+    let most = SUMMARY_BYTES.saturating_sub(used);
+    let found = spawn_blocking(move || summary_since(&view, &since, begins, most));
+    let mut history = found.await.map_err(unreadable)?.map_err(unreadable)?;
+    let of_state = history.summary.take().unwrap_or_default();
+    history.summary = Some([beside.lines, of_state].concat());
+    history.unread = beside.unread;
+    Ok(history)
+}
+
+/// What changed that the state does not have.
+#[derive(Default)]
+struct ChangesBesideState {
+    lines: Vec<String>,
+    unread: Vec<UnreadSource>,
+}
+
+async fn changes_beside_state(
+    sources: &Arc<ChangeSources>,
+    since_ms: u64,
+    cx: &Cx,
+) -> Result<ChangesBesideState> {
+    let caller = cx.caller();
+    let period = LoginPeriod {
+        since_ms,
+        until_ms: None,
+    };
+    let (machine, logins) = tokio::join!(
+        sources
+            .machine
+            .find(&caller.reach, since_ms, cx.reference()),
+        find_logins(&sources.logins, None, period, cx),
+    );
+    let logins = logins?;
+    // As in the state, only an agent that reaches everything learns what others did elsewhere.
+    let own = (!caller.reach.is_everything()).then(|| caller.agent.clone());
+    let read = sources.clone();
+    let calls = spawn_blocking(move || (read.calls)(since_ms, own.as_deref())).await;
+    let calls = calls.unwrap_or_else(|cause| Err(cause.to_string()));
+    let mut unread = [machine.unread.clone(), logins.unread.clone()].concat();
+    let calls = calls.unwrap_or_else(|why| {
+        unread.push(UnreadSource::new("calls of agents", &why));
+        Vec::new()
     });
-    found.await.map_err(unreadable)?
+    let left_out = unread.len().saturating_sub(MAX_UNREAD);
+    unread.truncate(MAX_UNREAD);
+    for one in &mut unread {
+        one.why = one.why.chars().take(UNREAD_CHARS).collect();
+    }
+    if left_out > 0 {
+        let why = format!("{left_out} more could not be read; login_list names them");
+        unread.push(UnreadSource::new("further sources", &why));
+    }
+    let parts = [
+        login_lines(&logins),
+        call_lines(&calls),
+        package_lines(&machine),
+        file_lines(&machine),
+    ];
+    Ok(ChangesBesideState {
+        lines: parts.concat(),
+        unread,
+    })
 }
 
 fn unreadable(cause: impl std::error::Error) -> ToolError {
@@ -171,6 +275,7 @@ fn summary_since(
     view: &StateView,
     since: &ChangesSince,
     begins: SummaryStart,
+    most: usize,
 ) -> std::result::Result<StateHistory, StateError> {
     let scope = since.pointer.pointer();
     let cursor = view.cursor_at(begins.at_ms)?;
@@ -193,7 +298,7 @@ fn summary_since(
         }
         (after, more) = (upto, others);
     }
-    let (lines, left_out) = summary.lines();
+    let (lines, left_out) = summary.lines(most);
     Ok(StateHistory {
         more,
         summary: Some(lines),
@@ -217,6 +322,7 @@ impl StateHistory {
             summary: None,
             left_out: None,
             complete: None,
+            unread: Vec::new(),
         }
     }
 }

@@ -7,9 +7,6 @@ use serde_json::Value;
 use gatewren_base::sys::{neutralise, rfc3339};
 use gatewren_store::state::{PatchOperation, Revision};
 
-/// The longest text of all lines together, in bytes. Further lines are counted.
-const MAX_BYTES: usize = 7 << 10;
-
 /// The most values that are kept; changes of further ones are counted.
 const MAX_VALUES: usize = 4096;
 
@@ -110,13 +107,13 @@ impl StateSummary {
         changes.cause.clone_from(&revision.cause);
     }
 
-    /// Returns the lines that fit into an answer, and how many do not.
-    pub fn lines(&self) -> (Vec<String>, usize) {
+    /// Returns the lines that fit into `most` bytes, and how many do not.
+    pub fn lines(&self, most: usize) -> (Vec<String>, usize) {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         for (place, changes) in &self.values {
             let line = format!("{place}{changes}");
             bytes += line.len();
-            if bytes > MAX_BYTES {
+            if bytes > most {
                 break;
             }
             lines.push(line);
@@ -272,7 +269,7 @@ mod tests {
         ] {
             summary.add(&revision(id, patch));
         }
-        let (lines, left_out) = summary.lines();
+        let (lines, left_out) = summary.lines(7000);
         let expected = [
             "container db: stopped -> removed; 1970-01-01T00:00:04.000Z by observer",
             "container web: running; 1970-01-01T00:00:01.000Z by observer",
@@ -296,10 +293,10 @@ mod tests {
                 ]),
             ));
         }
-        let (lines, left_out) = summary.lines();
+        let (lines, left_out) = summary.lines(7000);
         assert!(lines[0].contains("running -> stopped -> running -> stopped (1000 changes)"));
         assert!(lines[1].contains(": a long value;"), "{}", lines[1]);
-        assert!(lines.iter().map(String::len).sum::<usize>() <= MAX_BYTES);
+        assert!(lines.iter().map(String::len).sum::<usize>() <= 7000);
         assert_eq!(lines.len() + left_out, 1001);
     }
 }

@@ -39,6 +39,7 @@ pub use audit::reader::{AuditExportHeader, AuditLine, AuditReader};
 pub use audit::sealing::{KeyPair, OpeningKey};
 pub use audit::table::AuditDurability;
 pub use audit::trim::AuditRetention;
+pub use audit::uses::AgentUse;
 pub use error::VaultError;
 pub use owner_action::{OwnerAction, RecordedAction};
 pub use store::Vault;

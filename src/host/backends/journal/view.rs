@@ -105,6 +105,9 @@ impl JournalView {
     pub async fn search(&self, search: &LogSearch) -> Result<LogPage, BackendError> {
         let found = self.lines(search, SEARCH_TIME).await?;
         let (mut lines, truncated) = found;
+        if lines.is_empty() {
+            self.require_lines(search.container.as_ref()).await?;
+        }
         if search.query.order == LogOrder::Older {
             lines.reverse();
         }
@@ -158,7 +161,25 @@ impl JournalView {
         };
         let answer = ask(&self.helper, operation, QUESTION_TIME, &self.reference).await;
         let text = restore_name(container, asked.as_ref(), answer)?;
-        Ok(boots(&text))
+        let boots = boots(&text);
+        if boots.is_empty() {
+            return Err(no_journal(container));
+        }
+        Ok(boots)
+    }
+
+    /// Checks that a journal has any line: "no line matches" would be wrong about one that does not exist.
+    async fn require_lines(&self, container: Option<&ContainerRef>) -> Result<(), BackendError> {
+        let any = LogSearch {
+            container: container.cloned(),
+            most: 1,
+            query: LogQuery::default(),
+        };
+        let (lines, _) = self.lines(&any, QUESTION_TIME).await?;
+        if lines.is_empty() {
+            return Err(no_journal(container));
+        }
+        Ok(())
     }
 
     /// Returns matching lines in order of arrival, up to the maximum and the timeout, and whether
@@ -283,6 +304,27 @@ fn restore_name<T>(
 fn machine_id() -> String {
     let id = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
     id.trim().to_owned()
+}
+
+/// The error about a machine whose journal has no line.
+fn no_journal(container: Option<&ContainerRef>) -> BackendError {
+    let (whose, hint) = match container {
+        Some(name) => (
+            format!("container '{name}'"),
+            "container_logs has its console's output and LXC's log of its start",
+        ),
+        None => (
+            "the host".to_owned(),
+            "journald is not running, or keeps nothing here; file_read reads files below /var/log if the owner allows it",
+        ),
+    };
+    BackendError {
+        hint: Some(hint.to_owned()),
+        ..BackendError::new(
+            ErrorKind::Failed,
+            format!("there is no journal of {whose}: nothing was searched"),
+        )
+    }
 }
 
 fn too_long() -> BackendError {

@@ -15,3 +15,4 @@ pub mod schema;
 pub mod sealing;
 pub mod table;
 pub mod trim;
+pub mod uses;

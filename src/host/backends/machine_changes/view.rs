@@ -1,0 +1,155 @@
+//! The changes that a caller may see.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::helper_client::{ContainerRef, HelperClient, SystemRecord};
+use gatewren_base::config::{Reach, RuntimeKind};
+
+use super::super::access_filter::AccessFilter;
+use super::super::lxc::Lxc;
+use super::super::records::{RecordOwner, RecordReader};
+use super::super::unread::UnreadSource;
+use super::dpkg_log::{PackageChange, dpkg_changes};
+use super::etc_files::{ChangedFiles, changed_files};
+
+/// The most containers whose packages are read.
+const MAX_CONTAINERS: usize = 30;
+
+/// The time for all containers, and for one machine.
+const TIME: Duration = Duration::from_secs(15);
+const MACHINE_TIME: Duration = Duration::from_secs(5);
+
+/// The directory whose files are listed.
+const ETC: &str = "/etc";
+
+/// Reads changes.
+#[derive(Debug, Clone)]
+pub struct MachineChanges {
+    helper: HelperClient,
+    lxc: Lxc,
+}
+
+/// The packages of one machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachinePackages {
+    /// The container; absent for the host.
+    pub container: Option<ContainerRef>,
+    /// What changed; empty if nothing did.
+    pub changes: Vec<PackageChange>,
+}
+
+/// The changes, and what could not be read.
+#[derive(Debug, Default)]
+pub struct MachineChangesFound {
+    /// The packages of each machine that has dpkg.
+    pub packages: Vec<MachinePackages>,
+    /// Files of the host's `/etc`; absent for a caller that does not reach the host.
+    pub files: Option<ChangedFiles>,
+    /// What could not be read, or not in full.
+    pub unread: Vec<UnreadSource>,
+}
+
+impl MachineChanges {
+    /// Returns access through this helper.
+    pub fn new(helper: HelperClient) -> Self {
+        Self {
+            lxc: Lxc::new(helper.clone()),
+            helper,
+        }
+    }
+
+    /// Returns what changed since a time, in milliseconds since 1970, as far as a caller with this reach may see it.
+    pub async fn find(&self, reach: &Reach, since_ms: u64, reference: &str) -> MachineChangesFound {
+        let mut found = MachineChangesFound::default();
+        let records = RecordReader {
+            helper: &self.helper,
+            reference,
+        };
+        let access = AccessFilter::of(reach);
+        if access.host().is_ok() {
+            read_packages(records, None, since_ms, &mut found).await;
+            let files = spawn_blocking(move || changed_files(Path::new(ETC), since_ms)).await;
+            found.files = files.ok().map(|mut files| {
+                files.files.retain(|file| access.shows_text(&file.path));
+                files
+            });
+        }
+        let containers = match self.lxc.view_for(reach, reference).list().await {
+            Ok(containers) => containers,
+            Err(error) => {
+                found
+                    .unread
+                    .push(UnreadSource::new("packages of containers", &error.message));
+                return found;
+            }
+        };
+        let begun = Instant::now();
+        let lxc = |name: &&ContainerRef| name.runtime() == RuntimeKind::Lxc;
+        for (index, container) in containers.iter().filter(lxc).enumerate() {
+            if index >= MAX_CONTAINERS || begun.elapsed() > TIME {
+                let why = "there are too many; update_history reads one";
+                found
+                    .unread
+                    .push(UnreadSource::new("packages of further containers", why));
+                break;
+            }
+            read_packages(records, Some(container), since_ms, &mut found).await;
+        }
+        found
+    }
+}
+
+async fn read_packages(
+    records: RecordReader<'_>,
+    container: Option<&ContainerRef>,
+    since_ms: u64,
+    found: &mut MachineChangesFound,
+) {
+    let owner = container.map_or(RecordOwner::Host, RecordOwner::Container);
+    let source = match container {
+        Some(container) => format!("packages of {container}"),
+        None => "packages of host".to_owned(),
+    };
+    let read = async {
+        let zone = records.zone(owner).await;
+        let mut changes: Vec<PackageChange> = Vec::new();
+        let mut exists = false;
+        for record in [SystemRecord::Packages, SystemRecord::OlderPackages] {
+            let Some(end) = records.read(owner, record).await? else {
+                continue;
+            };
+            exists = true;
+            let part = dpkg_changes(&end.bytes, &zone, since_ms);
+            // The older file comes second; a package that both have began with the older version.
+            for change in part.changes {
+                match changes.iter_mut().find(|known| known.name == change.name) {
+                    Some(known) => known.from = change.from,
+                    None => changes.push(change),
+                }
+            }
+            if part.begins_ms.is_some_and(|begins| begins < since_ms) || end.offset > 0 {
+                break;
+            }
+        }
+        Ok::<_, super::super::error::BackendError>(exists.then_some(changes))
+    };
+    match timeout(MACHINE_TIME, read).await {
+        Ok(Ok(Some(changes))) => found.packages.push(MachinePackages {
+            container: container.cloned(),
+            changes,
+        }),
+        // Another program manages the packages, or none; only on the host that is news.
+        Ok(Ok(None)) if container.is_some() => {}
+        Ok(Ok(None)) => found
+            .unread
+            .push(UnreadSource::new(source, "there is no dpkg.log")),
+        Ok(Err(error)) => found.unread.push(UnreadSource::new(source, &error.message)),
+        Err(_) => found
+            .unread
+            .push(UnreadSource::new(source, "reading timed out")),
+    }
+}
