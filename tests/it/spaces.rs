@@ -325,6 +325,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
         }
         "mode" => json!("0644"),
         "snapshot" => json!("snap0"),
+        "to" => json!("big"),
         "template" => json!("busybox"),
         "source" => json!("lxc"),
         "hostname" | "comment" | "after" | "root" | "title" | "message" | "channel" => {

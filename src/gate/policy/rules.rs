@@ -41,7 +41,7 @@ const PROPOSED_BY_OPERATE: [&str; 2] = ["schedule_create", "watch_create"];
 
 /// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
 /// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
-const ESSENTIAL: [&str; 32] = [
+const ESSENTIAL: [&str; 34] = [
     "backup_create",
     "backup_target_list",
     "change_get",

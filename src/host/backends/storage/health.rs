@@ -11,6 +11,7 @@ use gatewren_base::sys::unescape_mount;
 
 use super::super::error::BackendError;
 use super::super::request::limits;
+use super::super::unread::UnreadSource;
 use super::disks::Storage;
 use super::md::{MdArray, arrays};
 use super::pools::{BtrfsDevice, ZfsPool, btrfs, zfs};
@@ -31,11 +32,18 @@ const CAPTURE: Capture = Capture {
 /// The directories of the programs.
 const PLACES: [&str; 3] = ["/usr/sbin", "/usr/bin", "/sbin"];
 
+/// Why a file system was not examined.
+const NO_ANSWER: &str = "its program (zpool, btrfs) is not installed or reported nothing";
+
 /// The health of the host's disks.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DiskHealth {
-    /// Current or imminent problems, one sentence each; empty if none are known.
+    /// Current or imminent problems of what was examined, one sentence each.
     pub problems: Vec<String>,
+    /// What was examined.
+    pub examined: Vec<String>,
+    /// What could not be examined: it may have problems.
+    pub unread: Vec<UnreadSource>,
     /// The SMART data of each disk, sorted by name; absent if smartctl is not installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smart: Option<Vec<SmartDisk>>,
@@ -69,14 +77,17 @@ impl Storage {
         }
         let mut health = DiskHealth {
             problems: Vec::new(),
+            examined: Vec::new(),
+            unread: Vec::new(),
             smart: None,
             md,
             zfs: Vec::new(),
             btrfs: Vec::new(),
         };
+        let candidates = self.smart_candidates();
         if is_available("smartctl") {
             let mut disks = Vec::new();
-            for disk in self.smart_candidates() {
+            for disk in candidates.iter().cloned() {
                 let name = disk.as_str().to_owned();
                 let output = self.query(Operation::HostSmart { disk }, reference).await?;
                 disks.push(smart(&name, &output));
@@ -87,14 +98,23 @@ impl Storage {
             let output = self.query(Operation::HostPools {}, reference).await?;
             health.zfs = zfs(&output);
         }
+        let mut systems = FileSystems {
+            has_zfs: !self.mount_points_of("zfs").is_empty(),
+            btrfs: self.mount_points_of("btrfs"),
+        };
         if is_available("btrfs") {
-            for path in self.mount_points_of("btrfs") {
+            for path in &systems.btrfs {
                 let operation = Operation::HostBtrfs { path: path.clone() };
                 let output = self.query(operation, reference).await?;
-                health.btrfs.extend(btrfs(&path, &output));
+                health.btrfs.extend(btrfs(path, &output));
             }
         }
+        systems
+            .btrfs
+            .retain(|path| health.btrfs.iter().all(|device| device.path != *path));
         health.problems = problems(&health);
+        health.examined = examined(&health);
+        health.unread = unread(&health, &candidates, &systems);
         Ok(health)
     }
 
@@ -157,4 +177,108 @@ fn problems(health: &DiskHealth) -> Vec<String> {
     let zfs = health.zfs.iter().filter_map(ZfsPool::problem);
     let btrfs = health.btrfs.iter().filter_map(BtrfsDevice::problem);
     smart.chain(md).chain(zfs).chain(btrfs).collect()
+}
+
+/// The mounted file systems with several disks.
+struct FileSystems {
+    /// Whether there is one of ZFS.
+    has_zfs: bool,
+    /// The mount points of btrfs of which nothing was read.
+    btrfs: Vec<String>,
+}
+
+fn examined(health: &DiskHealth) -> Vec<String> {
+    let disks = health.smart.iter().flatten();
+    let disks = disks.filter(|disk| disk.passed.is_some());
+    let disks = disks.map(|disk| format!("SMART data of {}", disk.disk));
+    let md = health
+        .md
+        .iter()
+        .map(|array| format!("array {}", array.name));
+    let zfs = health
+        .zfs
+        .iter()
+        .map(|pool| format!("ZFS pool {}", pool.name));
+    let btrfs = health.btrfs.iter();
+    let btrfs = btrfs.map(|one| format!("btrfs device {} of {}", one.device, one.path));
+    disks.chain(md).chain(zfs).chain(btrfs).collect()
+}
+
+/// Returns what was not examined. Without it, no problems would look like good news.
+fn unread(
+    health: &DiskHealth,
+    candidates: &[DiskName],
+    systems: &FileSystems,
+) -> Vec<UnreadSource> {
+    let mut all = Vec::new();
+    match &health.smart {
+        _ if candidates.is_empty() => all.push(UnreadSource::new(
+            "SMART data",
+            "there is no disk that has it (sd*, hd*, nvme*); virtual disks have none",
+        )),
+        None => all.extend(candidates.iter().map(|disk| {
+            let why = "smartctl is not installed: install smartmontools";
+            UnreadSource::new(format!("SMART data of {}", disk.as_str()), why)
+        })),
+        Some(disks) => all.extend(disks.iter().filter_map(|disk| {
+            let why = disk.note.as_deref()?;
+            Some(UnreadSource::new(
+                format!("SMART data of {}", disk.disk),
+                why,
+            ))
+        })),
+    }
+    if systems.has_zfs && health.zfs.is_empty() {
+        all.push(UnreadSource::new("ZFS pools", NO_ANSWER));
+    }
+    let silent = systems.btrfs.iter();
+    all.extend(silent.map(|path| UnreadSource::new(format!("btrfs {path}"), NO_ANSWER)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing() -> DiskHealth {
+        DiskHealth {
+            problems: Vec::new(),
+            examined: Vec::new(),
+            unread: Vec::new(),
+            smart: None,
+            md: Vec::new(),
+            zfs: Vec::new(),
+            btrfs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_disk_that_was_not_examined_is_named() {
+        let none = FileSystems {
+            has_zfs: false,
+            btrfs: Vec::new(),
+        };
+        let [first, second] = ["sda", "sdb"].map(|name| name.to_owned().try_into().unwrap());
+        let disks: [DiskName; 2] = [first, second];
+        let mut health = nothing();
+        assert_eq!(unread(&health, &[], &none).len(), 1, "a virtual machine");
+        let missing = unread(&health, &disks, &none);
+        assert_eq!(missing.len(), 2);
+        assert!(missing[1].why.contains("smartmontools"), "{missing:?}");
+        let good = r#"{"smart_status":{"passed":true}}"#;
+        health.smart = Some(vec![smart("sda", good), smart("sdb", "")]);
+        assert_eq!(examined(&health), ["SMART data of sda"]);
+        let asleep = unread(&health, &disks, &none);
+        assert_eq!(asleep.len(), 1);
+        assert_eq!(asleep[0].source, "SMART data of sdb");
+        let pools = FileSystems {
+            has_zfs: true,
+            btrfs: vec!["/srv".to_owned()],
+        };
+        let sources: Vec<_> = unread(&health, &disks, &pools)
+            .into_iter()
+            .map(|one| one.source)
+            .collect();
+        assert_eq!(sources, ["SMART data of sdb", "ZFS pools", "btrfs /srv"]);
+    }
 }
