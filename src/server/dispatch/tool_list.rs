@@ -179,10 +179,15 @@ fn shorten(definition: &mut protocol::ToolDefinition) {
     definition.description = first.unwrap_or_default().to_owned();
     remove_bounds(&mut definition.input_schema);
     definition.output_schema = None;
+    // People read the name as well, and a model reads nothing else.
+    definition.title = None;
 }
 
-/// Removes the limits from the arguments in a schema, and in their members.
+/// Removes the limits from a schema, from its arguments, and from their members.
 fn remove_bounds(schema: &mut Value) {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("additionalProperties");
+    }
     const BOUNDS: [&str; 6] = [
         "default",
         "maximum",

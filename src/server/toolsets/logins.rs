@@ -56,7 +56,7 @@ pub fn tools(sources: Arc<LoginSources>) -> Toolset<LoginSources> {
 struct LoginList {
     /// Only this container; default: all you may see.
     container: Option<ContainerRef>,
-    /// Start: a time such as `2026-07-28T09:30:00Z`, or an age such as `12h` or `7d`.
+    /// Start: a time (RFC 3339), or an age such as `12h` or `7d`.
     since: Option<LogMoment>,
     /// End; same format.
     until: Option<LogMoment>,

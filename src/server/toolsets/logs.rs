@@ -62,7 +62,7 @@ struct Query {
     unit: Option<UnitName>,
     /// This severity or higher.
     priority: Option<LogPriority>,
-    /// Start: a time such as `2026-07-28T09:30:00Z`, or an age such as `30min`, `2h` or `7d`.
+    /// Start: a time (RFC 3339), or an age such as `30min`, `2h` or `7d`.
     since: Option<LogMoment>,
     /// End; same format.
     until: Option<LogMoment>,

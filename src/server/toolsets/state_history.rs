@@ -69,7 +69,7 @@ pub fn tools(sources: Arc<ChangeSources>) -> Toolset<ChangeSources> {
 struct ChangesSince {
     /// The last revision you have, from `state_get` or an earlier answer.
     revision: Option<u64>,
-    /// Start of the summary: a time such as `2026-07-28T09:30:00Z`, or an age such as `30min`, `2h` or `7d`; default: a
+    /// Start of the summary: a time (RFC 3339), or an age such as `30min`, `2h` or `7d`; default: a
     /// day ago.
     since: Option<LogMoment>,
     /// Only changes at or below this JSON Pointer (RFC 6901); default: all.
