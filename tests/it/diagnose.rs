@@ -262,7 +262,7 @@ fn the_history_of_a_container_gone_or_not_is_shown_within_its_space_alone() {
     let never = "plover-never";
     for hidden in [FAR, gone_far] {
         for ask in [TwoSpaces::history, TwoSpaces::resource, diagnose] {
-            let alike = |name: &str| ask(&home.near, name).body.to_string().replace(name, "NAME");
+            let alike = |name: &str| ask(&home.near, name).body.replace(name, "NAME");
             let (hidden, never) = (alike(hidden), alike(never));
             assert_eq!(hidden, never);
         }

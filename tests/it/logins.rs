@@ -34,7 +34,7 @@ fn the_own_agent_is_in_the_list_and_each_record_was_read_or_is_named_as_unread()
     assert!(data["failed"]["by_address"].is_object(), "{data}");
     let only = client.call("login_list", json!({ "since": "1h", "failed": "only" }));
     let only = only.send().data();
-    let good = |login: &serde_json::Value| login["success"] == true;
+    let good = |login: &Value| login["success"] == true;
     assert!(
         !only["logins"].as_array().unwrap().iter().any(good),
         "{only}"

@@ -31,7 +31,7 @@ pub enum BackupSubcommand {
         #[arg(long)]
         container: Option<ContainerRef>,
     },
-    /// Back up a container, or a directory of backup_paths
+    /// Back up a container, or a directory of `backup_paths`
     ///
     /// Exits with 4 if the backup was made, but older ones could not be deleted.
     Create {
@@ -59,7 +59,7 @@ pub enum BackupSubcommand {
         /// The id of the backup
         backup: BackupId,
     },
-    /// Restore a backup to a stopped or new container, or to a new directory of host_file_writes
+    /// Restore a backup to a stopped or new container, or to a new directory of `host_file_writes`
     Restore {
         /// The target that holds it
         target: TargetName,
@@ -143,7 +143,7 @@ async fn dispatch(
                 freeze: !no_freeze,
                 keep: rule(keep)?,
             };
-            create(context, backup, json).await
+            Box::pin(create(context, backup, json)).await
         }
         BackupSubcommand::Verify { target, backup } => {
             let verified = context.backups.verify(target.clone(), backup.clone(), None);
@@ -164,15 +164,13 @@ async fn dispatch(
             let restored = context
                 .backups
                 .restore(target.clone(), backup.clone(), subject, None);
-            context
-                .audited("backup restore", what.clone(), restored)
-                .await?;
+            Box::pin(context.audited("backup restore", what.clone(), restored)).await?;
             Ok(Done::of(&what, format!("restored {backup}"), json))
         }
         BackupSubcommand::Delete { target, backup } => {
             let what = json!({ "target": target, "backup": backup });
             let deleted = context.backups.delete(target.clone(), backup.clone(), None);
-            let deleted = context.audited("backup delete", what, deleted).await?;
+            let deleted = Box::pin(context.audited("backup delete", what, deleted)).await?;
             Ok(Done::of(&json!(deleted), format!("deleted {backup}"), json))
         }
     }
@@ -207,7 +205,7 @@ async fn list(
 async fn create(context: &BackupContext, backup: NewBackup, json: bool) -> Result<Done, String> {
     let what = json!({ "target": backup.target, "of": backup.subject, "keep": backup.keep });
     let created = context.backups.create(backup, None);
-    let created = context.audited("backup create", what, created).await?;
+    let created = Box::pin(context.audited("backup create", what, created)).await?;
     Ok(Done {
         is_whole: created.not_deleted.is_none(),
         ..Done::of(&json!(created), print::created(&created), json)

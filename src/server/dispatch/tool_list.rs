@@ -19,7 +19,7 @@ use gatewren_wire::registry::{Catalog, Dialect, Tool};
 const LIST_TTL_MS: u64 = 300_000;
 
 /// Appended to the description of a tool if its calls wait for the owner.
-const PROPOSED: &str = "\n\nNeeds the owner's approval: returns a change that waits in the inbox.";
+const PROPOSED: &str = "\n\nNeeds approval: returns a change for the inbox.";
 
 /// `tools/list`.
 pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
@@ -183,19 +183,21 @@ fn shorten(definition: &mut protocol::ToolDefinition) {
     definition.title = None;
 }
 
+/// The keywords of limits in a schema.
+const BOUNDS: [&str; 6] = [
+    "default",
+    "maximum",
+    "maxLength",
+    "minimum",
+    "minLength",
+    "pattern",
+];
+
 /// Removes the limits from a schema, from its arguments, and from their members.
 fn remove_bounds(schema: &mut Value) {
     if let Some(schema) = schema.as_object_mut() {
         schema.remove("additionalProperties");
     }
-    const BOUNDS: [&str; 6] = [
-        "default",
-        "maximum",
-        "maxLength",
-        "minimum",
-        "minLength",
-        "pattern",
-    ];
     let arguments = schema.get_mut("properties");
     for argument in arguments
         .and_then(Value::as_object_mut)

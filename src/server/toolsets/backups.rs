@@ -78,7 +78,7 @@ struct Create {
     container: Option<ContainerRef>,
     /// The absolute path of the host directory or file to back up.
     path: Option<String>,
-    /// Whether to freeze a running container for the backup. Without it, files may be half old and half new.
+    /// Whether to freeze a running container meanwhile.
     #[serde(default = "yes")]
     freeze: bool,
     /// Which backups of the same container or path to keep on this target, such as `{"daily":7,"weekly":4}`; older ones

@@ -188,7 +188,7 @@ fn joined(words: impl Iterator<Item = String>, budget: usize, tool: &str) -> Str
         text.push_str(&word);
     }
     if left_out > 0 {
-        text.push_str(&format!(" and {left_out} more ({tool})"));
+        text += &[" and ", &left_out.to_string(), " more (", tool, ")"].concat();
     }
     text
 }

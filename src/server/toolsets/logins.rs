@@ -164,7 +164,7 @@ async fn list(sources: Arc<LoginSources>, asked: LoginList, cx: Cx) -> Result<Lo
     });
     found
         .events
-        .sort_by(|a, b| b.event.at_ms.cmp(&a.event.at_ms));
+        .sort_by_key(|one| std::cmp::Reverse(one.event.at_ms));
     let total = found.events.len();
     let listed = found.events.into_iter().map(ListedLogin::of);
     let page = Page::of(listed, asked.offset.into(), asked.limit.get());
@@ -255,7 +255,7 @@ impl FailedCounts {
 /// Keeps those with the most attempts.
 fn most(counts: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
-    counts.sort_by(|a, b| b.1.cmp(&a.1));
+    counts.sort_by_key(|count| std::cmp::Reverse(count.1));
     counts.truncate(MAX_COUNTED);
     counts.into_iter().collect()
 }

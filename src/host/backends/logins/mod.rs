@@ -1,4 +1,4 @@
-//! MachineLogins on the host and in containers, read from the records and messages of their programs.
+//! Logins on the host and in containers, read from the records and messages of their programs.
 
 mod combine;
 mod event;

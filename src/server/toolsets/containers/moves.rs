@@ -58,7 +58,7 @@ struct Relocate {
     /// Only delete the copy that the last move left; this cannot be undone.
     #[serde(default)]
     remove_old: bool,
-    /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
+    /// Seconds to wait for a clean shutdown, at most 40; 0 forces it.
     #[serde(default)]
     grace_s: Grace,
 }
