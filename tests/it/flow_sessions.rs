@@ -318,7 +318,7 @@ fn j2_an_id_that_is_under_way_is_refused() {
 
 #[test]
 fn e1_each_revision_sees_what_it_knows_and_no_more() {
-    let server = shared("operate");
+    let server = shared("admin");
     let client = server.client();
     for version in STATEFUL {
         let session = client.session(version);
@@ -345,7 +345,7 @@ fn e1_each_revision_sees_what_it_knows_and_no_more() {
         );
         let text: Value =
             serde_json::from_str(call["content"][0]["text"].as_str().unwrap()).unwrap();
-        assert_eq!(text["policy"], "operate");
+        assert_eq!(text["policy"], "admin");
         let server_info = &session.opened.result()["serverInfo"];
         assert_eq!(
             server_info.get("title").is_some(),

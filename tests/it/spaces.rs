@@ -326,6 +326,12 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "mode" => json!("0644"),
         "snapshot" => json!("snap0"),
         "to" => json!("big"),
+        "items" => json!([{ "id": format!("snapshot:{container}/snap0"), "bytes": 0 }]),
+        "keep" => json!({ "last": 1 }),
+        "containers" => json!([container]),
+        "targets" => json!([{ "container": container }]),
+        "protect" => json!("none"),
+        "backup_target" => json!("nosuchtarget"),
         "template" => json!("busybox"),
         "source" => json!("lxc"),
         "hostname" | "comment" | "after" | "root" | "title" | "message" | "channel" => {
@@ -334,7 +340,8 @@ pub fn value(parameter: &str, container: &str) -> Value {
         "backup" => json!(format!("{container}@2026-07-28T09-30-00.000Z")),
         // These would stop or change what runs.
         "soft" | "force" | "with_snapshots" | "before" | "refresh" | "security_only"
-        | "allow_removal" | "remove_old" | "enabled" | "catch_up" | "paused" => json!(false),
+        | "allow_removal" | "remove_old" | "stop_on_failure" | "undo_on_failure" | "enabled"
+        | "catch_up" | "paused" => json!(false),
         other => panic!("a new parameter, {other}: say here what fits it"),
     }
 }

@@ -162,7 +162,10 @@ fn d1_discover_says_what_the_server_can_do() {
     let told = result["instructions"].as_str().unwrap();
     assert!(told.starts_with("You are the agent "), "{told}");
     assert!(told.contains("the policy `observe`"), "{told}");
-    assert!(told.contains("container_shell"), "{told}");
+    assert!(
+        told.contains("container_list") && !told.contains("container_shell"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -33,13 +33,13 @@ impl Home {
         self.agent.call(tool, arguments).send().failure()
     }
 
-    /// Returns one of the times that the engine knows of a container, in milliseconds.
-    fn time(&self, container: &EngineContainer<'_>, key: &str) -> u64 {
+    /// Returns one of the times that the engine knows of a container, as RFC 3339 in UTC.
+    fn time(&self, container: &EngineContainer<'_>, key: &str) -> String {
         let details = self.call(
             "container_info",
             json!({ "container": container.reference() }),
         );
-        details["engine"][key].as_u64().unwrap()
+        details["engine"][key].as_str().unwrap().to_owned()
     }
 }
 
@@ -117,10 +117,10 @@ fn a_stack_stops_and_starts_in_the_order_of_its_dependencies() {
         for container in [&web, &db] {
             assert_eq!(outcome(&restarted, container), "restarted", "{restarted}");
         }
-        assert!(home.time(&db, "started_ms") < home.time(&web, "started_ms"));
+        assert!(home.time(&db, "started_at") < home.time(&web, "started_at"));
         let stopped = home.call("stack_stop", quick);
         assert_eq!(outcome(&stopped, &db), "stopped");
-        assert!(home.time(&web, "finished_ms") <= home.time(&db, "finished_ms"));
+        assert!(home.time(&web, "finished_at") <= home.time(&db, "finished_at"));
         for container in [&web, &db] {
             assert_eq!(container.inspect(".State.Running"), "false");
         }

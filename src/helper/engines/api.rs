@@ -28,6 +28,9 @@ use super::log_request::EngineLogRequest;
 use super::version::ApiVersion;
 use gatewren_base::sys::{sanitize, shorten};
 
+/// How often the sizes are requested, if an engine refuses; then its error is the result.
+const SIZE_ATTEMPTS: u32 = 3;
+
 /// The header with the facts about a path.
 const PATH_STAT: &str = "x-docker-container-path-stat";
 
@@ -199,7 +202,16 @@ impl EngineApi {
     pub async fn sizes(&self) -> Result<EngineSizes, EngineError> {
         let images: Vec<DanglingImage> = self.get(EngineEndpoint::DanglingImages).await?;
         let volumes: DanglingVolumes = self.get(EngineEndpoint::DanglingVolumes).await?;
-        let answer: AnsweredDiskUse = self.get(EngineEndpoint::DiskUse).await?;
+        let mut attempts = 1;
+        let answer: AnsweredDiskUse = loop {
+            match self.get(EngineEndpoint::DiskUse).await {
+                // Podman counts files of volumes, and fails if a container deletes one meanwhile.
+                Err(EngineError::Refused(_)) if attempts < SIZE_ATTEMPTS => {
+                    attempts += 1;
+                }
+                answer => break answer?,
+            }
+        };
         Ok(EngineSizes::of(&answer, &images, &volumes))
     }
 

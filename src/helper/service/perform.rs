@@ -91,7 +91,6 @@ pub async fn perform(
         | Operation::JobCancel { .. }
         | Operation::JobForget { .. }
         | Operation::JobEnds {} => Err(OperationRefusal::bad_command(JOB_OF_A_JOB)),
-        // The other operations are about the host and have their own table.
         other => host_operations::perform(context, other).await,
     }
 }

@@ -66,7 +66,6 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let (settings, live, address) = (in_force.now(), in_force.live(), plan.address);
     let lock = directory::take(&settings.state_dir, address)?;
     let stop = watch::Sender::new(false);
-    // First, so that the helper runs before it gets requests.
     let (child, helper) = start_helper(plan.helper, &settings)?;
     let bounds = follow_capabilities(&helper, &stop);
     let (vault, state) = stores(&settings, &helper).await?;
@@ -95,7 +94,6 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         probes: probes.clone(),
     };
     let catalog = catalog(sources, backends, settings.tools.dialect).map_err(failed)?;
-    guard.set_edge(EdgeCheck::of(&settings.edge_jwt).map_err(failed)?);
     // Wait for the helper's first answer: otherwise the first client would see the tools change a moment later.
     bounds.wait_for_answer().await;
     let engine = engine(catalog, &vault, &guard, &settings, &stop).await?;
@@ -302,6 +300,7 @@ async fn admission(
     };
     let hosts = live.read(hosts);
     let guard = Guard::new(Authenticator::Agents(callers), hosts, live.clone());
+    guard.set_edge(EdgeCheck::of(&live.now().edge_jwt).map_err(failed)?);
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),

@@ -14,7 +14,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("a nonzero u64", "a whole number of at least 1"),
     ("a nonzero usize", "a whole number of at least 1"),
     ("i8", "a whole number from -128 to 127"),
-    ("i16", "a whole number from -32768 to 32767"),
+    ("i16", "a whole number of 16 bits"),
     ("i32", "a whole number from -2147483648 to 2147483647"),
     ("i64", "a whole number"),
     ("i128", "a whole number"),

@@ -28,7 +28,7 @@ pub const NOTHING: &str = "host_shell = \"off\"\ncontainer_shell = \"off\"\ncont
                        power = \"off\"\nupdates = \"off\"\nhost_logs = false\nunits = \"off\"\n\
                        host_settings = \"off\"\n\
                        host_file_reads = []\nhost_file_writes = []\nnetwork = \"off\"\nssh_keys = []\n\
-                       backup = \"off\"\nstorage = \"off\"\nmail_to = []\n";
+                       backup = \"off\"\ncleanup = \"off\"\nstorage = \"off\"\nmail_to = []\n";
 
 /// A policy that allows commands on the host.
 pub const HOST_SHELL: &str = "host_shell = \"full\"\n";

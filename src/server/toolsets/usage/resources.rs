@@ -11,7 +11,7 @@ use gatewren_base::sys::now_ms;
 use gatewren_store::history::{UsageHistory, UsageMetric, UsageRange};
 use gatewren_store::state::Pointer;
 use gatewren_wire::protocol::{
-    ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError,
+    ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError, code,
 };
 use gatewren_wire::registry::{BoxFuture, ResourceSource, Viewer};
 
@@ -21,9 +21,6 @@ const HISTORY: &str = "gatewren:///history/";
 /// After it the host, or this and a container.
 const SERVER: &str = "server";
 const CONTAINERS: &str = "containers";
-
-/// The code of JSON-RPC for a failure of this server.
-const INTERNAL_ERROR: i32 = -32603;
 
 /// The period that they show, in seconds, and the number of points.
 const PERIOD_S: u64 = 24 * 3600;
@@ -77,7 +74,7 @@ async fn contents(
     };
     let is_host = matches!(subject, UsageSubject::Host);
     let points = read(&history, subject, range).await;
-    let points = points.map_err(|cause| RpcError::new(INTERNAL_ERROR, cause))?;
+    let points = points.map_err(|cause| RpcError::new(code::INTERNAL, cause))?;
     if points.is_empty() && !is_host {
         return Ok(None);
     }
