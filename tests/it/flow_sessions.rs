@@ -364,5 +364,5 @@ fn e1_each_revision_sees_what_it_knows_and_no_more() {
         }
     }
     let modern = client.call("whoami", json!({})).send().result();
-    assert_eq!(modern["structuredContent"]["policy"], "operate");
+    assert_eq!(modern["structuredContent"]["policy"], "admin");
 }

@@ -103,8 +103,8 @@ def defaults():
         with check("whoami says what is off"):
             me = gatewren.call("whoami")[1]
             off = ["host_shell", "lxc_manage", "container_files", "power", "updates = \"apply\"", "units"]
-            off += ["host_file_reads", "host_file_writes", "network", "storage", "backup", "ssh_keys"]
-            off += ["host_settings", "mail_to"]
+            off += ["host_file_reads", "host_file_writes", "network", "storage", "cleanup", "backup"]
+            off += ["backup = \"delete\"", "ssh_keys", "host_settings", "mail_to"]
             expect(me["off_on_this_box"] == off, me)
 
 
