@@ -95,10 +95,14 @@ impl Home {
         let said = tell_by(&server.settings_file(), &args);
         let agent = server.client().with_token(said["token"].as_str().unwrap());
         let list = agent.modern("tools/list");
-        wait_until("it comes in, and the helper is heard", IN_TIME, || {
-            let answer = list.send();
-            answer.status == 200 && answer.names("tools").contains(&"container_move".to_owned())
-        });
+        wait_until(
+            "the agent is admitted, and the helper has answered",
+            IN_TIME,
+            || {
+                let answer = list.send();
+                answer.status == 200 && answer.names("tools").contains(&"container_move".to_owned())
+            },
+        );
         Some(Self {
             containers,
             root,

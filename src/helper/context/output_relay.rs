@@ -286,7 +286,7 @@ impl OutputRelay {
     }
 }
 
-/// What ends a command whose output is relayed, and what is kept of the output.
+/// The conditions that end a command with relayed output, and the limits of its stored output.
 struct RelayLimits<'r> {
     stop: &'r mut StopConditions,
     output_left: &'r mut u64,

@@ -1,4 +1,4 @@
-//! Ends a session's call whose client has disconnected before it got an event id: nobody can get the answer.
+//! Ends a session's call if its client disconnects before it receives an event id, because no client can resume it.
 
 use std::time::Duration;
 

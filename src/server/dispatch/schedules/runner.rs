@@ -157,7 +157,7 @@ impl ScheduleRunner {
                 self.vault.schedules().end(&schedule.id, words).await?;
                 continue;
             };
-            // A schedule never runs twice at once: what is due meanwhile runs afterwards, once.
+            // Runs of one schedule never overlap: a run that becomes due during another one starts after it.
             if self.in_flight.values().any(|id| *id == schedule.id) {
                 continue;
             }
