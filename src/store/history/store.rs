@@ -349,8 +349,11 @@ mod tests {
                 sample: full,
             })
             .collect();
+        // A summary has the same size for one sample in its quarter of an hour as for fifteen.
+        let month = (0..29 * 24 * 60).step_by(15);
+        let last_day = 29 * 24 * 60..30 * 24 * 60 + 120;
         let mut last_s = BEGIN_S;
-        for minute in 0..30 * 24 * 60 + 120 {
+        for minute in month.chain(last_day) {
             last_s = BEGIN_S + minute * 60;
             let tick = UsageTick {
                 at_s: last_s,
