@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::console::output::{conclude, fail};
-use super::console::runtime;
-use super::console::table::table;
+use super::console::selected::SelectedKind;
+use super::console::table::{field_lines, table};
 use super::console::target::SubcommandArgs;
-use super::inbox::InboxContext;
+use super::inbox::{InboxContext, run_on_vault};
 use gatewren_gate::owner_actions::sanitize;
 use gatewren_server::watches::WatchView;
 use gatewren_store::vault::{StoredWatch, WatchRef};
@@ -19,6 +18,12 @@ const HEAD: [&str; 7] = ["id", "phase", "since", "agent", "name", "watches", "se
 
 /// The maximum number of characters of a cell; the rest is cut.
 const IN_A_CELL: usize = 60;
+
+const WATCH: SelectedKind = SelectedKind {
+    tag: "watch_",
+    noun: "watch",
+    list: "watch list",
+};
 
 /// The arguments of the command.
 pub type WatchArgs = SubcommandArgs<WatchSubcommand>;
@@ -36,43 +41,33 @@ pub enum WatchSubcommand {
         fired: bool,
     },
     /// Show a watch
-    Show {
-        /// The id of the watch, or a unique prefix of it
-        #[arg(value_name = "ID")]
-        watch: String,
-    },
+    Show(NamedWatch),
     /// Delete a watch; nothing is sent about it any more
-    Delete {
-        /// The id of the watch, or a unique prefix of it
-        #[arg(value_name = "ID")]
-        watch: String,
-    },
+    Delete(NamedWatch),
+}
+
+/// Selects a watch.
+#[derive(Debug, clap::Args)]
+pub struct NamedWatch {
+    /// The id of the watch, or a unique prefix of it
+    #[arg(value_name = "ID")]
+    watch: String,
 }
 
 /// Runs the command; it needs no running server.
 pub fn run(args: &WatchArgs) -> ExitCode {
-    let runtime = match runtime::build() {
-        Ok(runtime) => runtime,
-        Err(cause) => return fail(&cause),
-    };
-    let context = match args.place.vault().and_then(InboxContext::new) {
-        Ok(context) => context,
-        Err(words) => return fail(&words),
-    };
     let json = args.json;
-    conclude(match &args.subcommand {
-        WatchSubcommand::List { agent, fired } => list(&context, agent.as_deref(), *fired, json),
-        WatchSubcommand::Show { watch } => {
-            one(&context, watch).map(|watch| print(&context, &watch, json))
+    run_on_vault(&args.place, async |context| match &args.subcommand {
+        WatchSubcommand::List { agent, fired } => list(context, agent.as_deref(), *fired, json),
+        WatchSubcommand::Show(named) => {
+            find(context, named).map(|watch| page(context, &watch, json))
         }
-        WatchSubcommand::Delete { watch } => {
-            let deleted = runtime.block_on(delete(&context, watch));
-            deleted.map(|watch| {
-                if json {
-                    as_json(&context, &watch).to_string()
-                } else {
-                    format!("{} is deleted", watch.id)
-                }
+        WatchSubcommand::Delete(named) => {
+            let watch = delete(context, named).await?;
+            Ok(if json {
+                as_json(context, &watch).to_string()
+            } else {
+                format!("{} is deleted", watch.id)
             })
         }
     })
@@ -102,11 +97,11 @@ fn list(
     Ok(table(&rows))
 }
 
-async fn delete(context: &InboxContext, named: &str) -> Result<StoredWatch, String> {
-    let id = WatchRef::Id(one(context, named)?.id);
-    let removed = context.vault.watches().remove(id).await;
+async fn delete(context: &InboxContext, named: &NamedWatch) -> Result<StoredWatch, String> {
+    let id = find(context, named)?.id;
+    let removed = context.vault.watches().remove(WatchRef::Id(id)).await;
     let removed = removed.map_err(|e| e.to_string())?;
-    removed.ok_or_else(|| format!("the watch {named:?} was deleted meanwhile"))
+    removed.ok_or_else(|| format!("the watch {:?} was deleted at the same time", named.watch))
 }
 
 fn all(context: &InboxContext) -> Result<Vec<StoredWatch>, String> {
@@ -114,24 +109,12 @@ fn all(context: &InboxContext) -> Result<Vec<StoredWatch>, String> {
 }
 
 /// Returns the watch with this id, or the only one whose id has this prefix.
-fn one(context: &InboxContext, named: &str) -> Result<StoredWatch, String> {
-    /// Shorter prefixes are more often a typing error than intended.
-    const LEAST: usize = 4;
-    let digits = named.strip_prefix("watch_").unwrap_or(named);
-    let begins = |watch: &StoredWatch| {
-        let id = watch.id.strip_prefix("watch_");
-        digits.len() >= LEAST && id.is_some_and(|id| id.starts_with(digits))
-    };
-    let mut found = all(context)?.into_iter().filter(begins);
-    match (found.next(), found.next()) {
-        (Some(watch), None) => Ok(watch),
-        (None, _) => Err(format!(
-            "there is no watch {named:?}; `gatewren watch list` shows them"
-        )),
-        (Some(_), Some(_)) => Err(format!(
-            "several watches begin with {named:?}; give more of the id"
-        )),
-    }
+fn find(context: &InboxContext, named: &NamedWatch) -> Result<StoredWatch, String> {
+    let named = &named.watch;
+    let found = all(context)?
+        .into_iter()
+        .filter(|watch| WATCH.begins(&watch.id, named));
+    WATCH.only(found, named)
 }
 
 /// A watch as a row.
@@ -162,17 +145,10 @@ fn as_json(context: &InboxContext, watch: &StoredWatch) -> Value {
 }
 
 /// A watch in full, one field a line.
-fn print(context: &InboxContext, watch: &StoredWatch, json: bool) -> String {
+fn page(context: &InboxContext, watch: &StoredWatch, json: bool) -> String {
     let value = as_json(context, watch);
     if json {
         return value.to_string();
     }
-    let lines = value.as_object().into_iter().flatten();
-    let lines = lines.map(|(key, value)| {
-        let text = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        format!("{key}: {}", sanitize(&text))
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    field_lines(&value)
 }

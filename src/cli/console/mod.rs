@@ -4,5 +4,6 @@ pub mod listener;
 pub mod output;
 pub mod program;
 pub mod runtime;
+pub mod selected;
 pub mod table;
 pub mod target;

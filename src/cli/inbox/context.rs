@@ -1,8 +1,19 @@
 //! The shared context of the inbox commands: the vault and the names of the agents.
 
 use std::collections::HashMap;
+use std::process::ExitCode;
 
+use super::super::console::output::{conclude, fail};
+use super::super::console::runtime;
+use super::super::console::selected::SelectedKind;
+use super::super::console::target::InstanceArgs;
 use gatewren_store::vault::{Agent, Change, Vault};
+
+const CHANGE: SelectedKind = SelectedKind {
+    tag: "chg_",
+    noun: "change",
+    list: "inbox list --all",
+};
 
 /// The open vault and the agents in it.
 pub struct InboxContext {
@@ -52,27 +63,29 @@ impl InboxContext {
 
     /// Returns the change with this id, or the only one whose id has this prefix.
     pub fn change(&self, named: &str) -> Result<Change, String> {
-        /// Shorter prefixes are more often a typing error than intended.
-        const LEAST: usize = 4;
         let changes = self.vault.changes();
         if let Some(change) = changes.get(named).map_err(|e| e.to_string())? {
             return Ok(change);
         }
-        let digits = named.strip_prefix("chg_").unwrap_or(named);
         let all = changes.list(false).map_err(|e| e.to_string())?;
-        let begins = |change: &Change| {
-            let id = change.id.strip_prefix("chg_");
-            digits.len() >= LEAST && id.is_some_and(|id| id.starts_with(digits))
-        };
-        let mut found = all.into_iter().filter(begins);
-        match (found.next(), found.next()) {
-            (Some(change), None) => Ok(change),
-            (None, _) => Err(format!(
-                "there is no change {named:?}; `gatewren inbox list --all` shows them"
-            )),
-            (Some(_), Some(_)) => Err(format!(
-                "several changes begin with {named:?}; give more of the id"
-            )),
-        }
+        let found = all
+            .into_iter()
+            .filter(|change| CHANGE.begins(&change.id, named));
+        CHANGE.only(found, named)
+    }
+}
+
+/// Opens the vault of that gatewren, and prints what the work returns; no server has to run.
+pub fn run_on_vault(
+    place: &InstanceArgs,
+    work: impl AsyncFnOnce(&InboxContext) -> Result<String, String>,
+) -> ExitCode {
+    let runtime = match runtime::build() {
+        Ok(runtime) => runtime,
+        Err(cause) => return fail(&cause),
+    };
+    match place.vault().and_then(InboxContext::new) {
+        Ok(context) => conclude(runtime.block_on(work(&context))),
+        Err(words) => fail(&words),
     }
 }

@@ -10,5 +10,5 @@ mod print;
 #[cfg(test)]
 mod shown_whole;
 
-pub use context::InboxContext;
+pub use context::{InboxContext, run_on_vault};
 pub use entry::{InboxArgs, run};

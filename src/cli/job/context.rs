@@ -7,12 +7,19 @@ use std::time::SystemTime;
 
 use tokio::sync::watch;
 
+use super::super::console::selected::SelectedKind;
 use super::super::console::target::InstanceArgs;
 use super::super::inbox::InboxContext;
 use gatewren_base::config::Settings;
 use gatewren_base::sys::Requester;
 use gatewren_host::backends::{JobStatus, Jobs, JobsView};
 use gatewren_host::helper_client::HelperClient;
+
+const JOB: SelectedKind = SelectedKind {
+    tag: "job_",
+    noun: "job",
+    list: "job list",
+};
 
 /// The requester's name in the helper's log and in the audit.
 const REFERENCE: &str = "gatewren job";
@@ -52,25 +59,13 @@ impl JobContext {
 
     /// Returns the job with this id, or the only one whose id has this prefix.
     pub async fn one(&self, named: &str) -> Result<JobStatus, String> {
-        /// Shorter prefixes are more often a typing error than intended.
-        const LEAST: usize = 4;
-        let digits = named.strip_prefix("job_").unwrap_or(named);
-        let begins = |job: &JobStatus| {
-            let id = job.job.as_str().strip_prefix("job_");
-            digits.len() >= LEAST && id.is_some_and(|id| id.starts_with(digits))
-        };
         let all = self.all().all().await;
         let all = all.map_err(|e| e.to_string())?;
-        let mut found = all.jobs.into_iter().filter(begins);
-        match (found.next(), found.next()) {
-            (Some(job), None) => Ok(job),
-            (None, _) => Err(format!(
-                "there is no job {named:?}; `gatewren job list` shows them"
-            )),
-            (Some(_), Some(_)) => Err(format!(
-                "several jobs begin with {named:?}; give more of the id"
-            )),
-        }
+        let found = all
+            .jobs
+            .into_iter()
+            .filter(|job| JOB.begins(job.job.as_str(), named));
+        JOB.only(found, named)
     }
 }
 

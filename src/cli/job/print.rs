@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::console::table::field_lines;
 use super::super::inbox::InboxContext;
 use gatewren_gate::owner_actions::sanitize;
 use gatewren_host::backends::JobStatus;
@@ -39,15 +40,7 @@ pub fn as_json(inbox: &InboxContext, job: &JobStatus) -> Value {
 
 /// A job in full, one field a line.
 pub fn page(inbox: &InboxContext, job: &JobStatus) -> String {
-    let value = as_json(inbox, job);
-    let lines = value.as_object().into_iter().flatten();
-    let lines = lines.map(|(key, value)| {
-        let text = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        format!("{key}: {}", sanitize(&text))
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    field_lines(&as_json(inbox, job))
 }
 
 /// The state of a job, in a line.

@@ -5,15 +5,20 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::super::console::output::{conclude, fail};
-use super::super::console::runtime;
+use super::super::console::selected::SelectedKind;
 use super::super::console::table::table;
 use super::super::console::target::SubcommandArgs;
-use super::super::inbox::InboxContext;
+use super::super::inbox::{InboxContext, run_on_vault};
 use super::super::owner_action::owner_context;
 use super::print;
 use gatewren_gate::owner_actions::{delete_schedule, pause_schedule, run_schedule};
 use gatewren_store::vault::Schedule;
+
+const SCHEDULE: SelectedKind = SelectedKind {
+    tag: "sch_",
+    noun: "schedule",
+    list: "schedule list",
+};
 
 /// The arguments of the command.
 pub type ScheduleArgs = SubcommandArgs<ScheduleSubcommand>;
@@ -51,25 +56,15 @@ pub struct Named {
 
 /// Runs the command. Only `run` needs the server.
 pub fn run(args: &ScheduleArgs) -> ExitCode {
-    let runtime = match runtime::build() {
-        Ok(runtime) => runtime,
-        Err(cause) => return fail(&cause),
-    };
-    let context = match args.place.vault().and_then(InboxContext::new) {
-        Ok(context) => context,
-        Err(words) => return fail(&words),
-    };
     let json = args.json;
-    conclude(runtime.block_on(async {
-        match &args.subcommand {
-            ScheduleSubcommand::List { agent } => list(&context, agent.as_deref(), json),
-            ScheduleSubcommand::Show(named) => show(&context, named, json),
-            ScheduleSubcommand::Run(named) => act(&context, named, Action::Run, json).await,
-            ScheduleSubcommand::Pause(named) => act(&context, named, Action::Pause, json).await,
-            ScheduleSubcommand::Resume(named) => act(&context, named, Action::Resume, json).await,
-            ScheduleSubcommand::Delete(named) => act(&context, named, Action::Delete, json).await,
-        }
-    }))
+    run_on_vault(&args.place, async |context| match &args.subcommand {
+        ScheduleSubcommand::List { agent } => list(context, agent.as_deref(), json),
+        ScheduleSubcommand::Show(named) => show(context, named, json),
+        ScheduleSubcommand::Run(named) => act(context, named, Action::Run, json).await,
+        ScheduleSubcommand::Pause(named) => act(context, named, Action::Pause, json).await,
+        ScheduleSubcommand::Resume(named) => act(context, named, Action::Resume, json).await,
+        ScheduleSubcommand::Delete(named) => act(context, named, Action::Delete, json).await,
+    })
 }
 
 fn list(context: &InboxContext, agent: Option<&str>, json: bool) -> Result<String, String> {
@@ -144,25 +139,11 @@ async fn act(
 
 /// Returns the schedule with this id, the only one whose id has this prefix, or the only one with this name.
 fn find(context: &InboxContext, named: &Named) -> Result<Schedule, String> {
-    /// Shorter prefixes are more often a typing error than intended.
-    const LEAST: usize = 4;
     let named = &named.schedule;
-    let digits = named.strip_prefix("sch_").unwrap_or(named);
     let all = context.vault.schedules().list();
     let all = all.map_err(|e| e.to_string())?;
-    let is_it = |one: &&Schedule| {
-        let id = one.id.strip_prefix("sch_");
-        let begins = digits.len() >= LEAST && id.is_some_and(|id| id.starts_with(digits));
-        begins || one.name == *named
-    };
-    let mut found = all.iter().filter(is_it);
-    match (found.next(), found.next()) {
-        (Some(one), None) => Ok(one.clone()),
-        (None, _) => Err(format!(
-            "there is no schedule {named:?}; `gatewren schedule list` shows them"
-        )),
-        (Some(_), Some(_)) => Err(format!(
-            "several schedules are named {named:?}; give the id, as `gatewren schedule list` shows it"
-        )),
-    }
+    let found = all
+        .into_iter()
+        .filter(|one| SCHEDULE.begins(&one.id, named) || one.name == *named);
+    SCHEDULE.only(found, named)
 }

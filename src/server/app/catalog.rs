@@ -23,7 +23,9 @@ use gatewren_store::history::UsageHistory;
 use gatewren_store::state::{Notifications, State, StateViews, Ui};
 use gatewren_store::vault::Vault;
 use gatewren_wire::protocol::Implementation;
-use gatewren_wire::registry::{Catalog, CatalogError, Dialect, LogOffer, ResourceSource};
+use gatewren_wire::registry::{
+    Catalog, CatalogError, CombinedResources, Dialect, LogOffer, ResourceSource,
+};
 
 /// The server's instructions, which a client gives to its model first.
 const INSTRUCTIONS: &str = include_str!("../../../etc/instructions.md");
@@ -182,9 +184,11 @@ pub fn catalog_of(
         toolsets::complete(&completed, viewer, asked)
     }));
     let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
-    let resources = OutputResources::new(Arc::new(resources), outputs);
-    let resources = HistoryResources::new(Arc::new(resources), sources.history.clone());
-    let resources = ChangeResources::new(Arc::new(resources), sources.vault.clone());
+    let resources = CombinedResources::new(Arc::new(resources), OutputResources(outputs));
+    let history = HistoryResources(sources.history.clone());
+    let resources = CombinedResources::new(Arc::new(resources), history);
+    let changes = ChangeResources(sources.vault.clone());
+    let resources = CombinedResources::new(Arc::new(resources), changes);
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;
@@ -282,8 +286,9 @@ fn add_host(
     add_containers(catalog, lxc, journal.clone())?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
+    // Also on a host without systemd, whose containers may run it.
+    catalog.add(toolsets::units(Arc::new(on.units)))?;
     if rows.have(Systemd::runs_here()) {
-        catalog.add(toolsets::units(Arc::new(on.units)))?;
         catalog.add(toolsets::power(Arc::new(on.power)))?;
     }
     add_settings(catalog, Arc::new(on.settings), rows)?;

@@ -11,6 +11,7 @@ mod elicitation;
 mod engine;
 mod host_rights;
 mod in_flight;
+mod included;
 mod instructions;
 mod listing;
 mod mentions;
@@ -29,6 +30,7 @@ mod tasks;
 mod tool_list;
 mod tools;
 mod unattended;
+mod vault_worker;
 
 pub use call::{Call, CallContext, CallOutcome, CallReply, HeldResource};
 pub use changes::executor::end_abandoned_changes;

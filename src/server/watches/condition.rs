@@ -99,6 +99,19 @@ struct LimitRange {
 }
 
 impl WatchKind {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::Container,
+        Self::Unit,
+        Self::PortClosed,
+        Self::PortOpen,
+        Self::Http,
+        Self::Disk,
+        Self::Temperature,
+        Self::Certificate,
+        Self::Backup,
+    ];
+
     /// The name, as in the arguments.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -8,42 +8,18 @@ use gatewren_gate::policy::{PolicySubject, mode};
 /// The tool that creates watches.
 pub const CREATE: PolicySubject<'static> = subject("watch_create", "watches", Risk::Write);
 
-/// The tools that look at what is watched: a kind, and the tool's properties.
-const PROBING: [(WatchKind, PolicySubject<'static>); 9] = [
-    (
-        WatchKind::Container,
-        subject("container_list", "containers", Risk::Read),
-    ),
-    (WatchKind::Unit, subject("unit_status", "units", Risk::Read)),
-    (
-        WatchKind::PortClosed,
-        subject("network_check_port", "network", Risk::Scan),
-    ),
-    (
-        WatchKind::PortOpen,
-        subject("network_check_port", "network", Risk::Scan),
-    ),
-    (
-        WatchKind::Http,
-        subject("network_check_port", "network", Risk::Scan),
-    ),
-    (
-        WatchKind::Disk,
-        subject("server_metrics", "server", Risk::Read),
-    ),
-    (
-        WatchKind::Temperature,
-        subject("server_metrics", "server", Risk::Read),
-    ),
-    (
-        WatchKind::Certificate,
-        subject("network_check_port", "network", Risk::Scan),
-    ),
-    (
-        WatchKind::Backup,
-        subject("backup_list", "backup", Risk::Read),
-    ),
-];
+/// Returns the tool that looks at what is watched.
+const fn probing_tool(kind: WatchKind) -> PolicySubject<'static> {
+    match kind {
+        WatchKind::Container => subject("container_list", "containers", Risk::Read),
+        WatchKind::Unit => subject("unit_status", "units", Risk::Read),
+        WatchKind::PortClosed | WatchKind::PortOpen | WatchKind::Http | WatchKind::Certificate => {
+            subject("network_check_port", "network", Risk::Scan)
+        }
+        WatchKind::Disk | WatchKind::Temperature => subject("server_metrics", "server", Risk::Read),
+        WatchKind::Backup => subject("backup_list", "backup", Risk::Read),
+    }
+}
 
 const fn subject(name: &'static str, toolset: &'static str, risk: Risk) -> PolicySubject<'static> {
     PolicySubject {
@@ -55,10 +31,7 @@ const fn subject(name: &'static str, toolset: &'static str, risk: Risk) -> Polic
 
 /// The tools whose permission a watch needs, for a test that compares them with the real ones.
 pub fn probing_tools() -> impl Iterator<Item = PolicySubject<'static>> {
-    PROBING
-        .into_iter()
-        .map(|(_, subject)| subject)
-        .chain([CREATE])
+    WatchKind::ALL.into_iter().map(probing_tool).chain([CREATE])
 }
 
 /// Checks that an agent may watch something, with its policy and its space of now.
@@ -66,9 +39,7 @@ pub fn probing_tools() -> impl Iterator<Item = PolicySubject<'static>> {
 /// # Errors
 /// What it lacks.
 pub fn check_permission(who: &Principal, spec: &WatchSpec) -> Result<(), String> {
-    let probing = PROBING.iter().filter(|(kind, _)| *kind == spec.kind);
-    let needed = probing.map(|(_, subject)| *subject).chain([CREATE]);
-    for subject in needed {
+    for subject in [probing_tool(spec.kind), CREATE] {
         if mode(who.policy(), subject) == Mode::Deny {
             return Err(format!(
                 "the agent's policy does not allow {}",

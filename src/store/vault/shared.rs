@@ -55,6 +55,18 @@ impl SharedVault {
         written.await
     }
 
+    /// Writes what the inbox shows, which is durable once this returns, and notifies those who watch the inbox.
+    pub(super) async fn write_inbox<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+    ) -> Result<T, VaultError> {
+        let inbox_changes = self.inbox_changes.clone();
+        let then = move |_: &T| inbox_changes.send_modify(|changes| *changes += 1);
+        let written = self.writer.write(doing, Durability::Power, work, then);
+        written.await
+    }
+
     /// Returns the key with this name. Makes it from random bytes if there is none yet.
     pub(super) async fn key(&self, name: &'static str) -> Result<SecretKey, VaultError> {
         let fresh = SecretKey::new(random_bytes()?);

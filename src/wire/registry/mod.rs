@@ -1,8 +1,10 @@
 //! Definitions of tools, resources and prompts: tables over typed functions, independent of HTTP and storage.
 #![forbid(unsafe_code)]
 
+mod added_resources;
 mod alias;
 mod answer;
+mod caller;
 mod catalog;
 mod completion;
 mod cx;
@@ -22,11 +24,13 @@ mod task;
 mod tool;
 mod toolset;
 
+pub use added_resources::{AddedResources, CombinedResources};
 pub use alias::Alias;
 pub use answer::Answer;
+pub use caller::Caller;
 pub use catalog::{Catalog, CatalogError, ListChange, LogAudience, LogOffer, SessionLog};
 pub use completion::{Completion, CompletionReference};
-pub use cx::{CallQuestion, Caller, Cx, ProposableTool};
+pub use cx::{CallQuestion, Cx, ProposableTool};
 pub use error::{Interruption, ProposedCall, Result, ToolError};
 pub use long_call::LongCall;
 pub use output::{Excerpt, Page, is_text};

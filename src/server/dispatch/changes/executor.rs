@@ -1,11 +1,9 @@
 //! Runs approved changes: each at most once and exactly as approved, regardless of the approver and the time.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::task::{Id as TaskId, JoinSet};
 
 use super::inbox::Inbox;
 use super::precondition::{newest_change_of_precondition, rests_on};
@@ -14,20 +12,19 @@ use crate::dispatch::elicitation::surroundings;
 use crate::dispatch::engine::Engine;
 use crate::dispatch::host_rights::{is_on_host, judge_call};
 use crate::dispatch::in_flight::DrainGuard;
+use crate::dispatch::included::with_included;
 use crate::dispatch::record::Record;
 use crate::dispatch::reference;
 use crate::dispatch::schedules::check::with_check;
 use crate::dispatch::tasks::table::bounded_result;
 use crate::dispatch::unattended::run_while_admitted;
+use crate::dispatch::vault_worker::{RunningItems, VaultWorker, run_until_stop};
 use gatewren_base::sys::{Requester, now_ms};
 use gatewren_gate::auth::{AuthError, Principal};
 use gatewren_gate::policy::{Verdict, judge_approved};
 use gatewren_store::vault::{Change, ChangeEnd, StartedChange, Vault, VaultError};
 use gatewren_wire::protocol::InputAnswers;
 use gatewren_wire::registry::{Answer, Tool};
-
-/// The maximum number of approved changes that run at once, each on a different target; others wait.
-const AT_ONCE: usize = 4;
 
 /// The inbox is checked at this interval even without a notification, because an agent's expiry sends none.
 const LOOK: Duration = Duration::from_mins(1);
@@ -55,9 +52,12 @@ pub async fn end_abandoned_changes(vault: &Vault) -> Result<(), VaultError> {
 struct Executor {
     engine: Arc<Engine>,
     vault: Vault,
-    running: JoinSet<()>,
-    /// The running changes and their targets.
-    in_flight: HashMap<TaskId, (String, Option<String>)>,
+}
+
+/// A running change. Changes about one target never overlap.
+struct RunningChange {
+    id: String,
+    target: Option<String>,
 }
 
 impl Engine {
@@ -68,62 +68,44 @@ impl Engine {
             return;
         };
         let executor = Executor {
-            engine: self,
-            vault,
-            running: JoinSet::new(),
-            in_flight: HashMap::new(),
+            engine: self.clone(),
+            vault: vault.clone(),
         };
-        executor.run().await;
+        run_until_stop(&self, &vault, executor).await;
     }
 }
 
-impl Executor {
-    async fn run(mut self) {
-        let mut changes = self.vault.changes().watch_inbox();
-        let mut agents = self.vault.agents().changes();
-        let mut stop = self.engine.stopping();
-        loop {
-            changes.mark_unchanged();
-            agents.mark_unchanged();
-            let pause = self.look().await.unwrap_or_else(|cause| {
-                tracing::error!(%cause, "cannot read the inbox");
-                LOOK
-            });
-            tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => break,
-                _ = changes.changed() => {}
-                _ = agents.changed() => {}
-                Some(ended) = self.running.join_next_with_id() => self.remove_finished(ended),
-                () = tokio::time::sleep(pause) => {}
-            }
-        }
-        // The shutdown waits for these.
-        while self.running.join_next().await.is_some() {}
-    }
+impl VaultWorker for Executor {
+    type Item = RunningChange;
 
-    fn remove_finished(&mut self, ended: Result<(TaskId, ()), tokio::task::JoinError>) {
-        let id = ended.map_or_else(|broken| broken.id(), |(id, ())| id);
-        self.in_flight.remove(&id);
-    }
+    const READS: &'static str = "the inbox";
 
-    /// Does the work that is due. Returns the time until the next check, if no notification arrives before.
-    async fn look(&mut self) -> Result<Duration, VaultError> {
+    const LOOK: Duration = LOOK;
+
+    async fn start_due(
+        &mut self,
+        running: &mut RunningItems<RunningChange>,
+    ) -> Result<Duration, VaultError> {
         self.withdraw_for_revoked().await?;
         let next = self.vault.changes().sweep().await?;
         for change in self.vault.changes().approved()? {
-            let busy = self.in_flight.values().any(|(id, target)| {
-                *id == change.id || target.is_some() && *target == change.target
+            let busy = running.any(|one| {
+                one.id == change.id || one.target.is_some() && one.target == change.target
             });
-            if !busy && self.in_flight.len() < AT_ONCE {
-                let about = (change.id.clone(), change.target.clone());
-                let task = self.running.spawn(run_one(self.engine.clone(), change));
-                self.in_flight.insert(task.id(), about);
+            if !busy && running.has_room() {
+                let item = RunningChange {
+                    id: change.id.clone(),
+                    target: change.target.clone(),
+                };
+                running.start(item, run_one(self.engine.clone(), change));
             }
         }
         let left = next.map(|next| Duration::from_millis(next.saturating_sub(now_ms()) + 1));
         Ok(left.map_or(LOOK, |left| left.min(LOOK)))
     }
+}
 
+impl Executor {
     async fn withdraw_for_revoked(&self) -> Result<(), VaultError> {
         let Some(inbox) = &self.engine.inbox else {
             return Ok(());
@@ -258,6 +240,7 @@ async fn carry_out(
     let cx = cx.with_host_rights(is_on_host(engine, &tool, &arguments));
     let approval = Some(begun.change().id.clone());
     let cx = with_check(cx, engine, who, &tool, approval);
+    let cx = with_included(cx, engine, who, &tool);
     let request = ToolRequest {
         tool,
         arguments,

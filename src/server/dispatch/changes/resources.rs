@@ -1,39 +1,26 @@
 //! `gatewren:///changes/{id}`: an agent's own changes as resources, added to those of another source.
 
-use std::ops::RangeInclusive;
-use std::sync::Arc;
-
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 
 use super::view::ChangeView;
 use crate::dispatch::reference;
 use gatewren_store::vault::{Change, Vault};
-use gatewren_wire::protocol::{
-    ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError,
-};
-use gatewren_wire::registry::{BoxFuture, ResourceSource, Viewer};
+use gatewren_wire::protocol::{ResourceContents, ResourceTemplate, RpcError};
+use gatewren_wire::registry::{AddedResources, BoxFuture, Viewer};
 
 /// The URI prefix of changes.
 const CHANGES: &str = "gatewren:///changes/";
 
-/// A source of resources, extended by the viewer's own changes. Changes are counted separately, because a decision
-/// of the owner is not a revision of the state.
-pub struct ChangeResources {
-    inner: Arc<dyn ResourceSource>,
-    vault: Vault,
-}
+/// The viewer's own changes. They are counted separately, because a decision of the owner is not a revision of the
+/// state.
+pub struct ChangeResources(pub Vault);
 
 impl ChangeResources {
-    /// Adds the changes in this vault to these resources.
-    pub fn new(inner: Arc<dyn ResourceSource>, vault: Vault) -> Self {
-        Self { inner, vault }
-    }
-
     /// Returns the change that a URI names, if it belongs to the viewer; another agent's change is not found.
     fn find(&self, viewer: &Viewer, uri: &str) -> Result<Option<Change>, RpcError> {
         let Some(id) = id(uri) else { return Ok(None) };
-        let found = self.vault.changes().get_of(&viewer.agent, id);
+        let found = self.0.changes().get_of(&viewer.agent, id);
         found.map_err(|cause| {
             let reference = reference::next();
             tracing::error!(%cause, %reference, "cannot read a change");
@@ -50,21 +37,19 @@ fn id(uri: &str) -> Option<&str> {
     (digits.len() == 16 && digits.bytes().all(hexadecimal)).then_some(id)
 }
 
-impl ResourceSource for ChangeResources {
-    fn resources(&self, viewer: &Viewer) -> Vec<Resource> {
-        self.inner.resources(viewer)
-    }
+impl AddedResources for ChangeResources {
+    const PREFIX: &'static str = CHANGES;
 
-    fn templates(&self, viewer: &Viewer) -> Vec<ResourceTemplate> {
-        let mut templates = self.inner.templates(viewer);
-        templates.push(ResourceTemplate {
+    const IS_COUNTED: bool = true;
+
+    fn templates(&self, _: &Viewer) -> Vec<ResourceTemplate> {
+        vec![ResourceTemplate {
             uri_template: format!("{CHANGES}{{id}}"),
             name: "change".to_owned(),
             description: Some("A change that this agent proposed, with its status".to_owned()),
             mime_type: Some("application/json".to_owned()),
             ..ResourceTemplate::default()
-        });
-        templates
+        }]
     }
 
     fn read(
@@ -72,9 +57,6 @@ impl ResourceSource for ChangeResources {
         viewer: &Viewer,
         uri: &str,
     ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
-        if !self.has_separate_count(uri) {
-            return self.inner.read(viewer, uri);
-        }
         let contents = |change: &Change| {
             vec![ResourceContents {
                 uri: uri.to_owned(),
@@ -88,50 +70,26 @@ impl ResourceSource for ChangeResources {
         Box::pin(std::future::ready(read))
     }
 
-    fn document(&self, viewer: &Viewer, uri: &str) -> Option<ReadDocument> {
-        self.inner.document(viewer, uri)
-    }
-
     /// Accepts every well-formed id, so that the answer does not reveal whether a change exists or who owns it.
-    fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool {
-        id(uri).is_some() || self.inner.can_watch(viewer, uri)
+    fn can_watch(&self, _: &Viewer, uri: &str) -> bool {
+        id(uri).is_some()
     }
 
-    fn watch_revision(&self) -> watch::Receiver<u64> {
-        self.inner.watch_revision()
-    }
-
-    fn newest(&self, viewer: &Viewer) -> u64 {
-        self.inner.newest(viewer)
-    }
-
-    fn has_separate_count(&self, uri: &str) -> bool {
-        uri.starts_with(CHANGES)
-    }
-
-    fn separate_count(&self) -> u64 {
-        self.vault.changes().newest().unwrap_or_else(|cause| {
+    fn count(&self) -> u64 {
+        self.0.changes().newest().unwrap_or_else(|cause| {
             tracing::error!(%cause, "cannot read the inbox");
             0
         })
     }
 
-    fn watch_separate_count(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.vault.changes().watch_inbox())
+    fn watch_count(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.0.changes().watch_inbox())
     }
 
     fn newest_change(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
-        if !self.has_separate_count(uri) {
-            return self.inner.newest_change(viewer, uri, after);
-        }
         let change = self.find(viewer, uri).ok().flatten();
         let serial = change.map(|change| change.serial);
         serial.filter(|serial| *serial > after)
-    }
-
-    fn patches(&self, viewer: &Viewer, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
-        let of_state = !self.has_separate_count(uri);
-        of_state.then(|| self.inner.patches(viewer, uri, revisions))?
     }
 }
 

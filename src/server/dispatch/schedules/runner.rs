@@ -1,22 +1,18 @@
 //! Runs the calls of schedules at their times: each run is judged, recorded in the audit, and reported if it fails.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-
-use tokio::task::{Id as TaskId, JoinSet};
 
 use super::run::carry_out;
 use crate::dispatch::engine::Engine;
 use crate::dispatch::in_flight::DrainGuard;
+use crate::dispatch::vault_worker::{RunningItems, VaultWorker, run_until_stop};
 use gatewren_base::sys::{Calendar, now_ms};
 use gatewren_gate::auth::AuthError;
 use gatewren_store::state::{Author, Notice, Notifications};
 use gatewren_store::vault::{DueRun, RunTurn, Schedule, Vault, VaultError};
 use gatewren_wire::registry::Scope;
-
-/// The maximum number of scheduled calls that run at once; others wait.
-const AT_ONCE: usize = 4;
 
 /// The maximum time between two checks, because the clock can be set.
 const LOOK: Duration = Duration::from_secs(30);
@@ -94,9 +90,6 @@ fn timing(schedule: &Schedule, calendar: &Calendar, now: u64) -> Timing {
 struct ScheduleRunner {
     engine: Arc<Engine>,
     vault: Vault,
-    running: JoinSet<()>,
-    /// The running schedules.
-    in_flight: HashMap<TaskId, String>,
 }
 
 impl Engine {
@@ -107,45 +100,25 @@ impl Engine {
             return;
         };
         let runner = ScheduleRunner {
-            engine: self,
-            vault,
-            running: JoinSet::new(),
-            in_flight: HashMap::new(),
+            engine: self.clone(),
+            vault: vault.clone(),
         };
-        runner.run().await;
+        run_until_stop(&self, &vault, runner).await;
     }
 }
 
-impl ScheduleRunner {
-    async fn run(mut self) {
-        // Schedules are counted with the inbox, because most of them are approved there.
-        let mut changes = self.vault.changes().watch_inbox();
-        let mut agents = self.vault.agents().changes();
-        let mut stop = self.engine.stopping();
-        loop {
-            changes.mark_unchanged();
-            agents.mark_unchanged();
-            let pause = self.look().await.unwrap_or_else(|cause| {
-                tracing::error!(%cause, "cannot read the schedules");
-                LOOK
-            });
-            tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => break,
-                _ = changes.changed() => {}
-                _ = agents.changed() => {}
-                Some(ended) = self.running.join_next_with_id() => {
-                    let id = ended.map_or_else(|broken| broken.id(), |(id, ())| id);
-                    self.in_flight.remove(&id);
-                }
-                () = tokio::time::sleep(pause) => {}
-            }
-        }
-        // The shutdown waits for these.
-        while self.running.join_next().await.is_some() {}
-    }
+impl VaultWorker for ScheduleRunner {
+    /// The id of the schedule.
+    type Item = String;
 
-    /// Starts the runs that are due. Returns the time until the next check.
-    async fn look(&mut self) -> Result<Duration, VaultError> {
+    const READS: &'static str = "the schedules";
+
+    const LOOK: Duration = LOOK;
+
+    async fn start_due(
+        &mut self,
+        running: &mut RunningItems<String>,
+    ) -> Result<Duration, VaultError> {
         let mut all = self.vault.schedules().list()?;
         all.retain(Schedule::is_active);
         self.end_without_access(&all).await?;
@@ -158,11 +131,14 @@ impl ScheduleRunner {
                 continue;
             };
             // Runs of one schedule never overlap: a run that becomes due during another one starts after it.
-            if self.in_flight.values().any(|id| *id == schedule.id) {
+            if running.any(|id| *id == schedule.id) {
                 continue;
             }
             match timing(&schedule, &calendar, now) {
-                Timing::Due(due) if self.in_flight.len() < AT_ONCE => self.start(schedule, due),
+                Timing::Due(due) if running.has_room() => {
+                    let (engine, vault) = (self.engine.clone(), self.vault.clone());
+                    running.start(schedule.id.clone(), run_one(engine, vault, schedule, due));
+                }
                 Timing::Due(_) => {}
                 Timing::Skip(next) => {
                     tracing::warn!(schedule = schedule.id, "a missed run is not made up for");
@@ -179,18 +155,9 @@ impl ScheduleRunner {
         }
         Ok(pause)
     }
+}
 
-    fn start(&mut self, schedule: Schedule, due: DueTime) {
-        let id = schedule.id.clone();
-        let task = self.running.spawn(run_one(
-            self.engine.clone(),
-            self.vault.clone(),
-            schedule,
-            due,
-        ));
-        self.in_flight.insert(task.id(), id);
-    }
-
+impl ScheduleRunner {
     async fn end_without_access(&self, active: &[Schedule]) -> Result<(), VaultError> {
         let Some(inbox) = &self.engine.inbox else {
             return Ok(());

@@ -1,19 +1,11 @@
 //! `gatewren:///history/...`: the usage of the last day as resources.
 
-use std::ops::RangeInclusive;
-use std::sync::Arc;
-
-use serde_json::Value;
-use tokio::sync::watch;
-
 use super::answer::{UsageColumns, UsageSubject, read};
 use gatewren_base::sys::now_ms;
 use gatewren_store::history::{UsageHistory, UsageMetric, UsageRange};
 use gatewren_store::state::Pointer;
-use gatewren_wire::protocol::{
-    ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError, code,
-};
-use gatewren_wire::registry::{BoxFuture, ResourceSource, Viewer};
+use gatewren_wire::protocol::{Resource, ResourceContents, ResourceTemplate, RpcError, code};
+use gatewren_wire::registry::{AddedResources, BoxFuture, Viewer};
 
 /// The URI prefix of these resources.
 const HISTORY: &str = "gatewren:///history/";
@@ -33,18 +25,8 @@ const METRICS: [UsageMetric; 3] = [
     UsageMetric::MemoryBytes,
 ];
 
-/// A resource source that adds the usage over time.
-pub struct HistoryResources {
-    inner: Arc<dyn ResourceSource>,
-    history: UsageHistory,
-}
-
-impl HistoryResources {
-    /// Combines resources with the history.
-    pub fn new(inner: Arc<dyn ResourceSource>, history: UsageHistory) -> Self {
-        Self { inner, history }
-    }
-}
+/// The usage over time of what the viewer may see.
+pub struct HistoryResources(pub UsageHistory);
 
 /// Returns whose history a URI names, if the viewer may see it.
 fn subject(uri: &str, viewer: &Viewer) -> Option<UsageSubject> {
@@ -88,24 +70,22 @@ async fn contents(
     }]))
 }
 
-impl ResourceSource for HistoryResources {
+impl AddedResources for HistoryResources {
+    const PREFIX: &'static str = HISTORY;
+
     fn resources(&self, viewer: &Viewer) -> Vec<Resource> {
-        let mut resources = self.inner.resources(viewer);
-        if viewer.reach.host() {
-            resources.push(Resource {
-                uri: format!("{HISTORY}{SERVER}"),
-                name: "server-history".to_owned(),
-                description: Some("The host's CPU and memory over the last 24 hours".to_owned()),
-                mime_type: Some("application/json".to_owned()),
-                ..Resource::default()
-            });
-        }
-        resources
+        let of_host = viewer.reach.host().then(|| Resource {
+            uri: format!("{HISTORY}{SERVER}"),
+            name: "server-history".to_owned(),
+            description: Some("The host's CPU and memory over the last 24 hours".to_owned()),
+            mime_type: Some("application/json".to_owned()),
+            ..Resource::default()
+        });
+        of_host.into_iter().collect()
     }
 
-    fn templates(&self, viewer: &Viewer) -> Vec<ResourceTemplate> {
-        let mut templates = self.inner.templates(viewer);
-        templates.push(ResourceTemplate {
+    fn templates(&self, _: &Viewer) -> Vec<ResourceTemplate> {
+        vec![ResourceTemplate {
             uri_template: format!("{HISTORY}{CONTAINERS}/{{container}}"),
             name: "container-history".to_owned(),
             description: Some(
@@ -113,8 +93,7 @@ impl ResourceSource for HistoryResources {
             ),
             mime_type: Some("application/json".to_owned()),
             ..ResourceTemplate::default()
-        });
-        templates
+        }]
     }
 
     fn read(
@@ -122,48 +101,9 @@ impl ResourceSource for HistoryResources {
         viewer: &Viewer,
         uri: &str,
     ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
-        if !uri.starts_with(HISTORY) {
-            return self.inner.read(viewer, uri);
-        }
         match subject(uri, viewer) {
-            Some(subject) => Box::pin(contents(self.history.clone(), uri.to_owned(), subject)),
+            Some(subject) => Box::pin(contents(self.0.clone(), uri.to_owned(), subject)),
             None => Box::pin(std::future::ready(Ok(None))),
         }
-    }
-
-    fn document(&self, viewer: &Viewer, uri: &str) -> Option<ReadDocument> {
-        self.inner.document(viewer, uri)
-    }
-
-    fn can_watch(&self, viewer: &Viewer, uri: &str) -> bool {
-        !uri.starts_with(HISTORY) && self.inner.can_watch(viewer, uri)
-    }
-
-    fn watch_revision(&self) -> watch::Receiver<u64> {
-        self.inner.watch_revision()
-    }
-
-    fn newest(&self, viewer: &Viewer) -> u64 {
-        self.inner.newest(viewer)
-    }
-
-    fn has_separate_count(&self, uri: &str) -> bool {
-        self.inner.has_separate_count(uri)
-    }
-
-    fn separate_count(&self) -> u64 {
-        self.inner.separate_count()
-    }
-
-    fn watch_separate_count(&self) -> Option<watch::Receiver<u64>> {
-        self.inner.watch_separate_count()
-    }
-
-    fn newest_change(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
-        self.inner.newest_change(viewer, uri, after)
-    }
-
-    fn patches(&self, viewer: &Viewer, uri: &str, revisions: RangeInclusive<u64>) -> Option<Value> {
-        self.inner.patches(viewer, uri, revisions)
     }
 }

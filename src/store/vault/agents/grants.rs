@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row, params};
 
 use crate::vault::error::VaultError;
-use crate::vault::job::Durability;
 use crate::vault::row::{from_column, from_optional, to_column};
 use crate::vault::shared::SharedVault;
 use gatewren_base::sys::{now_ms, random_bytes};
@@ -153,10 +152,7 @@ impl<'a> GrantTable<'a> {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<bool, rusqlite::Error> + Send + 'static,
     ) -> Result<bool, VaultError> {
-        let inbox_changes = self.0.inbox_changes.clone();
-        let then = move |_: &bool| inbox_changes.send_modify(|changes| *changes += 1);
-        let writer = &self.0.writer;
-        writer.write(doing, Durability::Power, work, then).await
+        self.0.write_inbox(doing, work).await
     }
 }
 

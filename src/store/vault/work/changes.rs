@@ -7,7 +7,6 @@ use tokio::sync::watch;
 
 use super::change::{Change, ChangeStatus, NewChange, canonical, read};
 use crate::vault::error::VaultError;
-use crate::vault::job::Durability;
 use crate::vault::row::{from_column, to_column};
 use crate::vault::shared::SharedVault;
 use gatewren_base::sys::{now_ms, random_bytes};
@@ -253,10 +252,7 @@ impl ChangeTable<'_> {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<T, VaultError> {
-        let inbox_changes = self.0.inbox_changes.clone();
-        let then = move |_: &T| inbox_changes.send_modify(|changes| *changes += 1);
-        let writer = &self.0.writer;
-        writer.write(doing, Durability::Power, work, then).await
+        self.0.write_inbox(doing, work).await
     }
 }
 

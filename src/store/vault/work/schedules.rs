@@ -7,7 +7,6 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::change::canonical;
 use super::schedule::{NewSchedule, Schedule, read_schedule};
 use crate::vault::error::VaultError;
-use crate::vault::job::Durability;
 use crate::vault::row::to_column;
 use crate::vault::shared::SharedVault;
 use gatewren_base::sys::{now_ms, random_bytes};
@@ -162,10 +161,7 @@ impl ScheduleTable<'_> {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<T, VaultError> {
-        let inbox_changes = self.0.inbox_changes.clone();
-        let then = move |_: &T| inbox_changes.send_modify(|changes| *changes += 1);
-        let writer = &self.0.writer;
-        writer.write(doing, Durability::Power, work, then).await
+        self.0.write_inbox(doing, work).await
     }
 }
 
