@@ -8,8 +8,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::backups::{LOOK, MAKE, python};
+use crate::support::agents::{UNASKED, admit, wait_for_tool};
 use crate::support::client::Client;
-use crate::support::command::tell_by;
 use crate::support::container::Containers;
 use crate::support::machine::{IN_TIME, skip, wait_until};
 use crate::support::server::{Directory, Server, server};
@@ -83,26 +83,8 @@ impl Home {
             .settings(&settings)
             .bounds(&bounds)
             .start();
-        let args = [
-            "agent",
-            "add",
-            "mover",
-            "--policy",
-            "admin",
-            "--mode",
-            "disrupt=allow",
-        ];
-        let said = tell_by(&server.settings_file(), &args);
-        let agent = server.client().with_token(said["token"].as_str().unwrap());
-        let list = agent.modern("tools/list");
-        wait_until(
-            "the agent is admitted, and the helper has answered",
-            IN_TIME,
-            || {
-                let answer = list.send();
-                answer.status == 200 && answer.names("tools").contains(&"container_move".to_owned())
-            },
-        );
+        let agent = admit(&server, "mover", &UNASKED);
+        wait_for_tool(&agent, "container_move");
         Some(Self {
             containers,
             root,

@@ -10,9 +10,9 @@ use gatewren_store::history::{
 };
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::answer::Answer;
 use crate::support::client::Client;
-use crate::support::command::tell_by;
 use crate::support::container::Containers;
 use crate::support::engines::{Engine, EngineKind};
 use crate::support::machine::{IN_TIME, wait_until};
@@ -205,17 +205,8 @@ impl TwoSpaces {
         let spaces = "[spaces.pond]\ncontainers = [\"plover-near*\"]\n";
         let settings = with_lxcpath(&containers, spaces);
         let server = server().policy("admin").settings(&settings).start();
-        let args = [
-            "agent", "add", "kept", "--policy", "observe", "--space", "pond",
-        ];
-        let said = tell_by(&server.settings_file(), &args);
         let admin = server.client();
-        let near = admin
-            .elsewhere()
-            .with_token(said["token"].as_str().unwrap());
-        wait_until("it comes in", IN_TIME, || {
-            near.modern("tools/list").send().status == 200
-        });
+        let near = admit(&server, "kept", &["--policy", "observe", "--space", "pond"]);
         Some(Self {
             _containers: containers,
             server,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::support::agents::{UNASKED, admit, wait_for_tool};
 use crate::support::client::Client;
 use crate::support::command::{add_agent, tell_by};
 use crate::support::container::Containers;
@@ -19,26 +20,8 @@ const ALL_ON: &str = "cleanup = \"on\"\nlxc_manage = \"on\"\n";
 
 /// Adds an agent that may delete without a confirmation, within these options.
 fn agent(server: &Server, name: &str, options: &[&str]) -> Client {
-    let args = [
-        "agent",
-        "add",
-        name,
-        "--policy",
-        "admin",
-        "--mode",
-        "disrupt=allow",
-    ];
-    let said = tell_by(&server.settings_file(), &[&args[..], options].concat());
-    let agent = server.client().with_token(said["token"].as_str().unwrap());
-    let list = agent.modern("tools/list");
-    wait_until(
-        "the agent is admitted, and the helper has answered",
-        IN_TIME,
-        || {
-            let answer = list.send();
-            answer.status == 200 && answer.names("tools").contains(&"disk_cleanup".to_owned())
-        },
-    );
+    let agent = admit(server, name, &[&UNASKED, options].concat());
+    wait_for_tool(&agent, "disk_cleanup");
     agent
 }
 

@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::client::Client;
-use crate::support::command::tell_by;
 use crate::support::engines::{Engine, EngineKind};
-use crate::support::machine::{IN_TIME, marker, wait_until};
+use crate::support::machine::marker;
 use crate::support::server::{Directory, Server, server};
 
 /// What the container leaves behind: files, links to a file, to a directory and into a mount.
@@ -30,24 +30,9 @@ impl Home {
         );
         let server = server().policy("admin").settings("").bounds(&bounds);
         let server = server.run_inside(engine).start();
-        let args = [
-            "agent",
-            "add",
-            "guest",
-            "--policy",
-            "admin",
-            "--space",
-            "*",
-            "--mode",
-            "reveal=allow",
-            "--mode",
-            "persist=allow",
-        ];
-        let said = tell_by(&server.settings_file(), &args);
-        let admin = server.client().with_token(said["token"].as_str().unwrap());
-        wait_until("it comes in", IN_TIME, || {
-            admin.modern("tools/list").send().status == 200
-        });
+        let options = ["--policy", "admin", "--space", "*"];
+        let allowed = ["--mode", "reveal=allow", "--mode", "persist=allow"];
+        let admin = admit(&server, "guest", &[options, allowed].concat());
         Self { server, admin }
     }
 

@@ -5,8 +5,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::client::Client;
-use crate::support::command::tell_by;
 use crate::support::engines::{Engine, EngineKind};
 use crate::support::machine::{IN_TIME, marker, wait_until};
 use crate::support::server::{Server, has_sqlite3, server};
@@ -57,15 +57,7 @@ impl Home {
 
 /// Adds an agent to the space, and waits until it may call.
 fn kept(server: &Server) -> Client {
-    let args = [
-        "agent", "add", "kept", "--policy", "admin", "--space", "pond",
-    ];
-    let said = tell_by(&server.settings_file(), &args);
-    let client = server.client().with_token(said["token"].as_str().unwrap());
-    wait_until("it comes in", IN_TIME, || {
-        client.modern("tools/list").send().status == 200
-    });
-    client
+    admit(server, "kept", &["--policy", "admin", "--space", "pond"])
 }
 
 /// Returns what is offered for the container of a prompt.

@@ -8,6 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::client::Client;
 use crate::support::command::tell_by;
 use crate::support::container::Containers;
@@ -47,24 +48,8 @@ impl Home {
 
 /// Adds another agent to that server.
 pub fn visitor(server: &Server, name: &str, options: &[&str]) -> Client {
-    let args = [
-        &[
-            "agent",
-            "add",
-            name,
-            "--policy",
-            "admin",
-            "--mode",
-            "execute=allow",
-        ],
-        options,
-    ]
-    .concat();
-    let added = tell_by(&server.settings_file(), &args);
-    let visitor = server.client().with_token(added["token"].as_str().unwrap());
-    let list = visitor.modern("tools/list");
-    wait_until("it comes in", IN_TIME, || list.send().status == 200);
-    visitor
+    let fixed = ["--policy", "admin", "--mode", "execute=allow"];
+    admit(server, name, &[&fixed, options].concat())
 }
 
 pub fn call(client: &Client, tool: &str, arguments: Value) -> Value {

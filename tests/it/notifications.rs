@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::client::Client;
-use crate::support::command::tell_by;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{has_sqlite3, server, shared};
 use crate::support::session::Session;
@@ -47,16 +47,11 @@ fn each_agent_sees_what_is_of_its_space_and_startos_names_do_the_same() {
     assert_eq!(times[0]["at"], "1970-01-01T00:00:00.007Z");
     assert_eq!(ids(&admin, json!({ "below": 106, "limit": 2 })), [105, 104]);
 
-    let args = [
-        "agent", "add", "part", "--policy", "operate", "--space", "meadow",
-    ];
-    let said = tell_by(&server.settings_file(), &args);
-    let part = admin
-        .elsewhere()
-        .with_token(said["token"].as_str().unwrap());
-    wait_until("it comes in", IN_TIME, || {
-        part.modern("tools/list").send().status == 200
-    });
+    let part = admit(
+        &server,
+        "part",
+        &["--policy", "operate", "--space", "meadow"],
+    );
     assert_eq!(ids(&part, json!({})), [106, 104]);
     let others = json!({ "ids": [103, 105] });
     let done = part.call("notification_remove", others).send().data();
@@ -149,16 +144,11 @@ fn w4_a_session_is_logged_only_the_notifications_that_its_agent_may_see() {
         .settings("[spaces.meadow]\ncontainers = [\"web\"]\n")
         .start();
     let admin = server.client();
-    let args = [
-        "agent", "add", "part", "--policy", "operate", "--space", "meadow",
-    ];
-    let said = tell_by(&server.settings_file(), &args);
-    let part = admin
-        .elsewhere()
-        .with_token(said["token"].as_str().unwrap());
-    wait_until("it comes in", IN_TIME, || {
-        part.modern("tools/list").send().status == 200
-    });
+    let part = admit(
+        &server,
+        "part",
+        &["--policy", "operate", "--space", "meadow"],
+    );
     let sessions = [&part, &admin].map(|client| client.session("2025-11-25"));
     for session in &sessions {
         set_level(session, "warning");

@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::client::Client;
-use crate::support::command::tell_by;
 use crate::support::container::Containers;
 use crate::support::http_sink::{HttpSink, SinkBehavior};
 use crate::support::machine::{IN_TIME, wait_until};
@@ -233,15 +233,7 @@ fn what_does_not_fit_is_refused(client: &Client) {
 }
 
 fn another_agent_has_its_own(server: &Server) {
-    let args = ["agent", "add", "teller", "--policy", "operate"];
-    let said = tell_by(&server.settings_file(), &args);
-    let other = server
-        .client()
-        .elsewhere()
-        .with_token(said["token"].as_str().unwrap());
-    wait_until("it comes in", IN_TIME, || {
-        other.modern("tools/list").send().status == 200
-    });
+    let other = admit(server, "teller", &["--policy", "operate"]);
     let sent = send(&other, json!({ "message": "x" })).data();
     assert_eq!(sent["delivered"], true);
 }
@@ -302,25 +294,12 @@ fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
         .policy("admin")
         .settings(&channels.concat())
         .start();
-    let args = [
-        "agent",
-        "add",
+    let options = ["--policy", "operate", "--mode", "execute=propose"];
+    let shy = admit(
+        &server,
         "shy",
-        "--policy",
-        "operate",
-        "--mode",
-        "execute=propose",
-        "--toolset",
-        "all",
-    ];
-    let said = tell_by(&server.settings_file(), &args);
-    let shy = server
-        .client()
-        .elsewhere()
-        .with_token(said["token"].as_str().unwrap());
-    wait_until("it comes in", IN_TIME, || {
-        shy.modern("tools/list").send().status == 200
-    });
+        &[&options[..], &["--toolset", "all"]].concat(),
+    );
     let proposed = shy
         .call("system_shell", json!({ "command": "echo s3cr3targument" }))
         .send()

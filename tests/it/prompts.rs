@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::client::Client;
-use crate::support::command::tell_by;
 use crate::support::container::Containers;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{server, shared};
@@ -101,16 +101,7 @@ fn prompts_and_completions_keep_to_the_space() {
         typed(&admin, "") == json!([NEAR, FAR])
     });
     assert_eq!(typed(&admin, "PLO"), json!([FAR]));
-    let args = [
-        "agent", "add", "kept", "--policy", "observe", "--space", "pond",
-    ];
-    let said = tell_by(&server.settings_file(), &args);
-    let kept = admin
-        .elsewhere()
-        .with_token(said["token"].as_str().unwrap());
-    wait_until("it comes in", IN_TIME, || {
-        kept.modern("tools/list").send().status == 200
-    });
+    let kept = admit(&server, "kept", &["--policy", "observe", "--space", "pond"]);
     assert_eq!(typed(&kept, ""), json!([NEAR]));
     assert_eq!(
         names(&kept),

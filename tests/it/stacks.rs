@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::support::agents::{UNASKED, admit};
 use crate::support::client::Client;
-use crate::support::command::{tell, tell_by};
+use crate::support::command::tell;
 use crate::support::engines::{Engine, EngineContainer, EngineKind};
 use crate::support::machine::{IN_TIME, marker, wait_until};
 use crate::support::server::{Server, server};
@@ -21,7 +22,11 @@ impl Home {
         let bounds = format!("runtimes = [\"{name}\"]\n{name}_socket = \"{socket}\"\n");
         let server = server().policy("admin").settings(settings);
         let server = server.bounds(&bounds).start();
-        let agent = add(&server, "keeper", &["--space", "*"]);
+        let agent = admit(
+            &server,
+            "keeper",
+            &[&UNASKED[..], &["--space", "*"]].concat(),
+        );
         Self { server, agent }
     }
 
@@ -43,22 +48,9 @@ impl Home {
     }
 }
 
-/// Adds an agent, and waits until it may call.
-fn add(server: &Server, name: &str, options: &[&str]) -> Client {
-    let args = [
-        "agent",
-        "add",
-        name,
-        "--policy",
-        "admin",
-        "--mode",
-        "disrupt=allow",
-    ];
-    let said = tell_by(&server.settings_file(), &[&args, options].concat());
-    let agent = server.client().with_token(said["token"].as_str().unwrap());
-    let list = agent.modern("tools/list");
-    wait_until("it comes in", IN_TIME, || list.send().status == 200);
-    agent
+/// Adds an agent that may do disruptive things without a confirmation.
+fn guest(server: &Server, options: &[&str]) -> Client {
+    admit(server, "guest", &[&UNASKED, options].concat())
 }
 
 /// Returns the engines of the lab that are there.
@@ -184,7 +176,7 @@ fn a_stack_with_a_container_beyond_reach_is_as_one_that_does_not_exist() {
             whole.reference()
         );
         let home = Home::new(&engine, &space);
-        let agent = add(&home.server, "guest", &["--space", "part"]);
+        let agent = guest(&home.server, &["--space", "part"]);
         let list = agent.call("stack_list", json!({})).send().data();
         let mut shown = list["stacks"].as_array().unwrap().iter();
         let shown: Vec<&Value> = shown.by_ref().map(|line| &line["stack"]).collect();
@@ -263,7 +255,7 @@ fn an_approval_of_a_stack_is_asked_for_again_when_its_containers_have_changed() 
         let web = service(&engine, &project, "web", &[]);
         let home = Home::new(&engine, "");
         let options = ["--space", "*", "--tool", "stack_stop=propose"];
-        let agent = add(&home.server, "guest", &options);
+        let agent = guest(&home.server, &options);
         until_known(&agent, &[&web]);
         let stack = json!({ "stack": engine.reference(&project), "grace_s": 1 });
         let proposed = agent.call("stack_stop", stack).send().data();
@@ -316,7 +308,7 @@ fn what_is_denied_for_a_container_is_not_possible_through_its_stack() {
         "--tool",
         "container_restart=propose",
     ];
-    let agent = add(&home.server, "guest", &options);
+    let agent = guest(&home.server, &options);
     let stack = json!({ "stack": engine.reference(&project), "grace_s": 1 });
     let call = |tool: &str| agent.call(tool, stack.clone()).send();
     assert!(

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::client::Client;
 use crate::support::command::tell_by;
 use crate::support::container::Containers;
 use crate::support::http_sink::HttpSink;
 use crate::support::machine::{IN_TIME, wait_until};
-use crate::support::server::{Directory, Server, server};
+use crate::support::server::{Directory, server};
 
 fn create(client: &Client, arguments: Value) -> Value {
     client.call("watch_create", arguments).send().data()
@@ -40,20 +41,6 @@ fn messages(client: &Client, words: &str) -> Vec<String> {
     let all = data["notifications"].as_array().unwrap().iter().rev();
     let titles = all.map(|one| one["title"].as_str().unwrap().to_owned());
     titles.filter(|title| title.contains(words)).collect()
-}
-
-/// Adds an agent, and returns a client that is authenticated.
-fn agent(server: &Server, args: &[&str]) -> Client {
-    let args = [&["agent", "add"], args].concat();
-    let added = tell_by(&server.settings_file(), &args);
-    let client = server.client();
-    let client = client
-        .elsewhere()
-        .with_token(added["token"].as_str().unwrap());
-    wait_until("it comes in", IN_TIME, || {
-        client.modern("tools/list").send().status == 200
-    });
-    client
 }
 
 /// A web server that answers each request with the status of now.
@@ -282,8 +269,8 @@ fn a_watch_stays_in_its_space_and_ends_with_its_agent() {
             lxc(&containers)
         ))
         .start();
-    let one = agent(&server, &["one", "--policy", "admin", "--space", "one"]);
-    let two = agent(&server, &["two", "--policy", "admin", "--space", "two"]);
+    let one = admit(&server, "one", &["--policy", "admin", "--space", "one"]);
+    let two = admit(&server, "two", &["--policy", "admin", "--space", "two"]);
     let of = |container: &str| json!({ "name": "w", "kind": "container", "container": container, "for_s": 0 });
     create(&one, of("alpha"));
     let foreign = refused(&two, of("alpha")).replace("alpha", "X");
@@ -326,7 +313,7 @@ fn a_watch_stays_in_its_space_and_ends_with_its_agent() {
 #[test]
 fn a_policy_that_is_narrowed_stops_the_watch_and_addresses_of_links_are_refused() {
     let server = server().policy("admin").settings("").start();
-    let narrowed = agent(&server, &["narrowed", "--policy", "admin"]);
+    let narrowed = admit(&server, "narrowed", &["--policy", "admin"]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     create(

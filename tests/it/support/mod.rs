@@ -1,5 +1,6 @@
 //! Code that tests share: the helper and the server as black boxes, a client, containers, and skipping a test.
 
+pub mod agents;
 pub mod answer;
 pub mod attacked_helper;
 pub mod barrier;
