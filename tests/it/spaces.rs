@@ -260,7 +260,8 @@ impl Agent {
 pub fn value(parameter: &str, container: &str) -> Value {
     let uri = format!("gatewren:///public/packageData/{container}");
     match parameter {
-        "container" | "stack" | "query" | "target" | "text" | "table" | "new_name" | "grep" => {
+        "container" | "stack" | "query" | "target" | "text" | "table" | "new_container"
+        | "grep" => {
             json!(container)
         }
         "pointer" => json!(format!("/public/packageData/{container}")),

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::command::tell_by;
 use crate::support::consent::agreed;
 use crate::support::container::Containers;
@@ -423,7 +424,7 @@ fn an_agent_writes_what_is_for_showing_and_the_log_says_that_it_was_its_call() {
     // Writing it again makes no revision, as the log shows below; others may have made some.
     let again = client.call("state_put", notes).send().data();
     assert!(again["revision"].as_u64() >= written["revision"].as_u64());
-    let theme = json!({ "pointer": "/theme", "json": "\"dark\"" });
+    let theme = json!({ "pointer": "/theme", "value": "dark" });
     let theme = client.call("db.put.ui", theme).send().data();
     assert_eq!(theme["pointer"], "/public/ui/theme");
     let shown = call(&server, "state_get", json!({ "pointer": "/public/ui" }));
@@ -452,16 +453,11 @@ fn an_agent_writes_what_is_for_showing_and_the_log_says_that_it_was_its_call() {
     assert_eq!(shown["value"], json!({ "theme": "dark" }));
 
     // An agent that sees only a part of the host can neither write nor read here.
-    let args = [
-        "agent", "add", "part", "--policy", "operate", "--space", "meadow",
-    ];
-    let said = tell_by(&server.settings_file(), &args);
-    let part = client
-        .elsewhere()
-        .with_token(said["token"].as_str().unwrap());
-    wait_until("it comes in", LONG, || {
-        part.modern("tools/list").send().status == 200
-    });
+    let part = admit(
+        &server,
+        "part",
+        &["--policy", "operate", "--space", "meadow"],
+    );
     let put = json!({ "pointer": "/public/ui/theme", "json": "1" });
     assert!(part.call("state_put", put).send().rpc()["error"].is_object());
     let read = part.call("state_get", json!({ "pointer": "/public/ui" }));

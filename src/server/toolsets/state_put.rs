@@ -20,17 +20,21 @@ pub fn tools(ui: Arc<Ui>) -> Toolset<Ui> {
         .startos("db.put.ui", &[])
 }
 
-/// Write a value to /public/ui, the part of the state for user interfaces, and return its revision; without `value`
-/// and `json`, remove the value there. Other paths are rejected, as is more than 256 KiB or 16 levels in total.
-/// Does not change the server. `state_get` reads it.
+/// Write a value to /public/ui, the part of the state for user interfaces, and return its revision; without `value`,
+/// remove the value there. Other paths are rejected, as is more than 256 KiB or 16 levels in total. Does not change the
+/// server. `state_get` reads it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Put {
     /// JSON Pointer (RFC 6901), such as /public/ui/notes, or /notes relative to it; missing parent objects are created.
     pointer: String,
-    /// The object to write.
-    value: Option<Map<String, Value>>,
-    /// Any other value to write, as JSON text.
+    /// The JSON value to write, of any type; absent or null: remove.
+    // Some clients reject a schema without a type, and most values are objects.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    value: Option<Value>,
+    /// The value as JSON text, which can also be null.
+    // The name until `value` took any type.
+    #[schemars(skip)]
     json: Option<Json>,
 }
 
@@ -66,7 +70,7 @@ async fn put(ui: Arc<Ui>, asked: Put, cx: Cx) -> Result<Written> {
             let words = "give either `value` or `json`, not both. Nothing was changed.";
             return Err(ToolError::new(words).into());
         }
-        (Some(object), None) => Some(Value::Object(object)),
+        (Some(value), None) => Some(value),
         (None, json) => json.map(|Json(value)| value),
     };
     let author =
@@ -120,18 +124,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_stand_there_is_an_object_or_the_text_of_anything() {
+    fn the_value_has_any_type_or_is_given_as_text() {
         let read = |text: &str| serde_json::from_str::<Put>(text);
-        assert!(
-            read(r#"{"pointer":"/a","value":{}}"#)
-                .unwrap()
-                .value
-                .is_some()
-        );
+        for value in ["{}", "1", "\"dark\"", "[null]", "false"] {
+            let put = read(&format!(r#"{{"pointer":"/a","value":{value}}}"#)).unwrap();
+            assert_eq!(put.value.unwrap().to_string(), value);
+        }
+        let null = read(r#"{"pointer":"/a","value":null}"#).unwrap();
+        assert!(null.value.is_none() && null.json.is_none());
         let null = read(r#"{"pointer":"/a","json":"null"}"#).unwrap();
         assert_eq!(null.json.unwrap().0, Value::Null);
         for bad in [
-            r#"{"pointer":"/a","value":1}"#,
             r#"{"pointer":"/a","json":"dark"}"#,
             r#"{"pointer":"/a","json":1}"#,
             r#"{"value":{}}"#,

@@ -83,8 +83,8 @@ async fn list(lxc: Arc<Lxc>, List { container }: List, cx: Cx) -> Result<Snapsho
     Ok(Snapshots { snapshots })
 }
 
-/// Save an LXC container's files and settings as a snapshot and return its name. A running container is frozen
-/// meanwhile; one whose root is no directory must be stopped (`container_stop`). In a directory it is a full copy, which
+/// Save an LXC container's files and settings as a snapshot and return its name. A running container is frozen during
+/// the copy; one whose root is no directory must be stopped (`container_stop`). In a directory it is a full copy, which
 /// takes time.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -206,20 +206,23 @@ struct Clone {
     /// The container's name, as `container_list` shows it.
     container: ContainerRef,
     /// The clone's name; it must not be in use.
-    new_name: ContainerRef,
+    #[serde(alias = "new_name")]
+    new_container: ContainerRef,
 }
 
 async fn clone(
     lxc: Arc<Lxc>,
     Clone {
         container,
-        new_name,
+        new_container,
     }: Clone,
     cx: Cx,
 ) -> Result<ContainerDetails> {
     let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
-    lxc.clone_to(&container, &new_name).await.map_err(failed)?;
-    lxc.info(&new_name).await.map_err(failed)
+    lxc.clone_to(&container, &new_container)
+        .await
+        .map_err(failed)?;
+    lxc.info(&new_container).await.map_err(failed)
 }
 
 /// Create an LXC container from a template that the owner allows. If the template is not allowed, the error lists the
