@@ -245,7 +245,7 @@ change!(
 );
 
 fn failed_unit(mut error: BackendError) -> Interruption {
-    if error.kind == ErrorKind::NotFound {
+    if error.kind == ErrorKind::NotFound && error.hint.is_none() {
         error.hint = Some("unit_list lists the loaded units.".to_owned());
     }
     failed(error)

@@ -62,13 +62,14 @@ impl SystemdUnitsView {
     /// Returns every loaded unit of the host or of a container, sorted by name.
     ///
     /// # Errors
-    /// `Unavailable` without a bus or systemd; `Refused` without access to the host; `NotFound` and
-    /// `NotRunning` for a container.
+    /// `NotFound` on a host without systemd; `Unavailable` without a bus; `Refused` without access to the host;
+    /// `NotFound` and `NotRunning` for a container.
     pub async fn list(
         &self,
         container: Option<&ContainerRef>,
     ) -> Result<Vec<UnitLine>, BackendError> {
         let Some(name) = container else {
+            self.require_systemd()?;
             return self.systemd.view_for(&self.reach).list().await;
         };
         let list = |container| Operation::ContainerUnitList { container };
@@ -85,6 +86,7 @@ impl SystemdUnitsView {
         unit: &UnitName,
     ) -> Result<UnitStatus, BackendError> {
         let Some(name) = container else {
+            self.require_systemd()?;
             return self.systemd.view_for(&self.reach).status(unit).await;
         };
         let show = |container| Operation::ContainerUnit {
@@ -127,12 +129,22 @@ impl SystemdUnitsView {
         }
     }
 
+    /// Checks that the caller reaches the host, and that it has units: a host of another init system may have containers
+    /// with systemd.
+    fn require_systemd(&self) -> Result<(), BackendError> {
+        self.access.host()?;
+        if Systemd::runs_here() {
+            return Ok(());
+        }
+        Err(no_systemd())
+    }
+
     async fn change_on_host(
         &self,
         unit: &UnitName,
         change: UnitChange,
     ) -> Result<String, BackendError> {
-        self.access.host()?;
+        self.require_systemd()?;
         let asked = if self.access.shows_unit(unit.as_str()) {
             unit.clone()
         } else {
@@ -246,6 +258,17 @@ fn read_change_answer(
         return Err(BackendError::new(ErrorKind::Failed, words));
     }
     Ok("done".to_owned())
+}
+
+/// The error about the units of a host without systemd.
+fn no_systemd() -> BackendError {
+    BackendError {
+        hint: Some("`container` names a container that runs systemd.".to_owned()),
+        ..BackendError::new(
+            ErrorKind::NotFound,
+            "the host has no units: it does not run systemd",
+        )
+    }
 }
 
 fn add_systemd_hint(name: &ContainerRef, error: BackendError) -> BackendError {
