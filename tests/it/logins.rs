@@ -5,10 +5,9 @@ use std::fs;
 use gatewren_base::sys::{now_ms, rfc3339};
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::client::Client;
-use crate::support::command::tell_by;
 use crate::support::container::Containers;
-use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Server, server};
 
 #[test]
@@ -69,6 +68,28 @@ fn what_changed_in_a_day_fits_into_8_kb_and_has_the_logins() {
     assert!(!part["summary"].to_string().contains("logins: "), "{part}");
 }
 
+#[test]
+fn an_agent_that_may_not_list_logins_learns_none_from_what_changed() {
+    let server = server().policy("observe").start();
+    let summary = |mode: &str| {
+        let tool = format!("login_list={mode}");
+        let options = ["--policy", "admin", "--tool", &tool];
+        let agent = admit(&server, &format!("reader-{mode}"), &options);
+        agent.call("whoami", json!({})).send().data();
+        let changes = agent.call("changes_since", json!({ "since": "24h" }));
+        let data = changes.send().data();
+        let has_logins = data["summary"].to_string().contains("logins: ");
+        let is_told = data["unread"]
+            .to_string()
+            .contains("your policy does not allow login_list");
+        (has_logins, is_told)
+    };
+    assert_eq!(summary("allow"), (true, false));
+    for mode in ["deny", "propose", "confirm", "confirm-owner"] {
+        assert_eq!(summary(mode), (false, true), "{mode}");
+    }
+}
+
 /// Two containers with logins in their records, and the agents of two spaces. The host's own logins are in neither.
 struct TwoSpaces {
     _containers: Containers,
@@ -105,15 +126,11 @@ impl TwoSpaces {
     }
 
     fn agent(&self, name: &str, space: &str) -> Client {
-        let args = [
-            "agent", "add", name, "--policy", "observe", "--space", space,
-        ];
-        let said = tell_by(&self.server.settings_file(), &args);
-        let token = said["token"].as_str().unwrap();
-        let client = self.admin.elsewhere().with_token(token);
-        wait_until("it comes in", IN_TIME, || {
-            client.modern("tools/list").send().status == 200
-        });
+        let client = admit(
+            &self.server,
+            name,
+            &["--policy", "observe", "--space", space],
+        );
         client.call("whoami", json!({})).send().data();
         client
     }

@@ -17,6 +17,7 @@ use super::container_names::{
 use super::elicitation::{StateBinding, arguments, ask, inputs, name, surroundings};
 use super::engine::Engine;
 use super::host_rights::{is_on_host, judge_call};
+use super::included::with_included;
 use super::record::Record;
 use super::reference;
 use super::schedules::check::with_check;
@@ -70,6 +71,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
         cx = cx.with_offers(move || offers(&fixture, &who));
     }
     cx = with_check(cx, &engine, &call.context.who, &tool, None);
+    cx = with_included(cx, &engine, &call.context.who, &tool);
     cx = cx.with_long_call(long_call::of_tool(&tool));
     cx = cx.with_host_rights(is_on_host(&engine, &tool, &arguments));
     let token = progress_token(&call.params)?;
@@ -272,10 +274,9 @@ pub(super) async fn call_read_only(
         return Some(Err(refused.to_string()));
     }
     let may_read = sees(who, &tool) && tool.risk() == Risk::Read;
-    let verdict = Some(judge(who, &tool, &arguments)).filter(|_| may_read)?;
-    let Verdict::Allow(_) = verdict else {
-        return None;
-    };
+    let verdict = Some(judge(who, &tool, &arguments));
+    let verdict = verdict.filter(|one| may_read && matches!(one, Verdict::Allow(_)))?;
+    let cx = with_included(cx, &engine, who, &tool);
     let request = ToolRequest {
         tool,
         arguments,

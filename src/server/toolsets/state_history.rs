@@ -13,7 +13,7 @@ use super::logins::{LoginSources, find_logins};
 use super::public_pointer::{PublicPointer, view_for};
 use super::state_summary::{StateSummary, with_time};
 use gatewren_base::sys::now_ms;
-use gatewren_host::backends::{LogMoment, LoginPeriod, MachineChanges, UnreadSource};
+use gatewren_host::backends::{LogMoment, LoginPeriod, LoginsFound, MachineChanges, UnreadSource};
 use gatewren_store::state::{Revision, RevisionsSince, StateError, StateView, StateViews};
 use gatewren_wire::registry::{Cx, Page, Result, Risk, Scope, ToolError, Toolset};
 
@@ -58,6 +58,7 @@ pub fn tools(sources: Arc<ChangeSources>) -> Toolset<ChangeSources> {
         .with_name("state")
         .tool("changes_since", Risk::Read, changes)
         .about(Scope::Within)
+        .includes("login_list")
         .titled("List changes")
 }
 
@@ -170,7 +171,7 @@ async fn changes_beside_state(
         sources
             .machine
             .find(&caller.reach, since_ms, cx.reference()),
-        find_logins(&sources.logins, None, period, cx),
+        logins(&sources.logins, period, cx),
     );
     let logins = logins?;
     // As in the state, only an agent that reaches everything learns what others did elsewhere.
@@ -202,6 +203,17 @@ async fn changes_beside_state(
         lines: parts.concat(),
         unread,
     })
+}
+
+/// The logins, for a caller that may call `login_list`.
+async fn logins(sources: &Arc<LoginSources>, period: LoginPeriod, cx: &Cx) -> Result<LoginsFound> {
+    if cx.may_include() {
+        return find_logins(sources, None, period, cx).await;
+    }
+    let mut none = LoginsFound::default();
+    let why = "your policy does not allow login_list";
+    none.unread.push(UnreadSource::new("logins", why));
+    Ok(none)
 }
 
 fn unreadable(cause: impl std::error::Error) -> ToolError {

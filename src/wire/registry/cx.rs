@@ -9,47 +9,21 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::{
+    caller::Caller,
     error::{Result, ToolError},
     long_call::LongCall,
-    resource::{BoxFuture, Viewer},
+    resource::BoxFuture,
     scheduled_call::{CallCheck, CheckedCall, ScheduledCall},
 };
 use crate::protocol::{
     ClientCapabilities, InputAnswers, InputRequired, LogSeverity, Notification, RpcError,
     ToolDefinition,
 };
-use gatewren_base::config::{Reach, Risk};
+use gatewren_base::config::Risk;
 use gatewren_base::sys::lock;
 
 /// Progress reports at a shorter interval are dropped: a tool may report as often as it likes.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(20);
-
-/// The caller, as far as a tool may know it; a tool makes no access decisions from it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caller {
-    /// The agent's id.
-    pub agent: Arc<str>,
-    /// The agent's name.
-    pub name: Arc<str>,
-    /// Its policy's preset.
-    pub policy: &'static str,
-    /// Its space; `*` is the whole host.
-    pub space: Arc<str>,
-    /// The parts of the host that it can see.
-    pub reach: Reach,
-    /// The session of the call, in the stateful revisions; this is not the id that its client sends.
-    pub session: Option<Arc<str>>,
-}
-
-impl Caller {
-    /// The caller, as a viewer of resources.
-    pub fn viewer(&self) -> Viewer {
-        Viewer {
-            agent: self.agent.clone(),
-            reach: self.reach.clone(),
-        }
-    }
-}
 
 /// A question of a call that continues to run while it waits. If it is dropped unanswered, it is asked by ending
 /// the call.
@@ -87,6 +61,8 @@ struct Inner {
     call_check: Option<Box<CallCheck>>,
     /// Whether the call was judged as one on the host.
     is_on_host: bool,
+    /// Whether the caller may call the tool that this one includes.
+    may_include: bool,
     /// Whether the tool was called by its name in the `StartOS` dialect.
     is_in_dialect: bool,
     long: Option<Arc<LongCall>>,
@@ -138,6 +114,7 @@ impl Cx {
                 looks: None,
                 call_check: None,
                 is_on_host: false,
+                may_include: false,
                 is_in_dialect: false,
                 long: None,
             }),
@@ -199,6 +176,17 @@ impl Cx {
     /// host's root.
     pub fn is_on_host(&self) -> bool {
         self.inner.is_on_host
+    }
+
+    /// Sets whether the caller may call, without being asked, the tool whose answer is part of this one's.
+    #[must_use]
+    pub fn with_included(self, may_include: bool) -> Self {
+        self.change(|inner| inner.may_include = may_include)
+    }
+
+    /// Whether the answer may contain that of the tool which this one includes (`Toolset::includes`).
+    pub fn may_include(&self) -> bool {
+        self.inner.may_include
     }
 
     /// Sets whether the tool was called by its name in the `StartOS` dialect.

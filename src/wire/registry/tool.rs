@@ -42,6 +42,7 @@ pub struct Tool {
     remembers: bool,
     needs_offers: bool,
     checks_calls: bool,
+    includes: Option<&'static str>,
     task_support: TaskSupport,
     aliases: Vec<Alias>,
     other_name: Option<&'static str>,
@@ -71,6 +72,7 @@ impl Tool {
             remembers: false,
             needs_offers: false,
             checks_calls: false,
+            includes: None,
             task_support: TaskSupport::Never,
             aliases: Vec::new(),
             other_name: None,
@@ -222,6 +224,11 @@ impl Tool {
         self.needs_offers
     }
 
+    /// The other tool, if any, whose answer its own contains for callers that may call it.
+    pub fn includes(&self) -> Option<&'static str> {
+        self.includes
+    }
+
     /// Whether its context can check calls that it schedules.
     pub fn checks_calls(&self) -> bool {
         self.checks_calls
@@ -327,6 +334,10 @@ impl Tool {
 
     pub(super) fn set_needs_offers(&mut self) {
         self.needs_offers = true;
+    }
+
+    pub(super) fn set_includes(&mut self, other: &'static str) {
+        self.includes = Some(other);
     }
 
     pub(super) fn set_checks_calls(&mut self) {

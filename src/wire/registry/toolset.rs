@@ -212,6 +212,13 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(Tool::set_needs_offers)
     }
 
+    /// Declares that the last row's answer contains that of another tool, if the caller may call it without being asked
+    /// (`Cx::may_include`).
+    #[must_use]
+    pub fn includes(self, other: &'static str) -> Self {
+        self.last(|tool| tool.set_includes(other))
+    }
+
     /// Adds the check of calls to be made later to the last row's context (`Cx::check_call`).
     #[must_use]
     pub fn checks_calls(self) -> Self {

@@ -7,6 +7,7 @@ use crate::dispatch::call::{Call, ToolRequest};
 use crate::dispatch::elicitation::surroundings;
 use crate::dispatch::engine::Engine;
 use crate::dispatch::host_rights::{is_on_host, judge_call};
+use crate::dispatch::included::with_included;
 use crate::dispatch::record::Record;
 use crate::dispatch::reference;
 use crate::dispatch::tasks::long_call;
@@ -50,6 +51,7 @@ pub(super) async fn carry_out(engine: &Arc<Engine>, begun: &StartedRun) -> RunEn
     let cx = surroundings(&call, reference::next(), InputAnswers::default())
         .with_host_rights(is_on_host(engine, &tool, &arguments))
         .with_long_call(long.clone());
+    let cx = with_included(cx, engine, &who, &tool);
     let request = ToolRequest {
         tool,
         arguments,
