@@ -148,8 +148,8 @@ async fn plan(updates: Arc<Updates>, asked: Plan, cx: Cx) -> Result<UpdatePlan> 
 }
 
 /// Install the updates of an `update_plan`, one target after another: save the container, upgrade, check units, ports
-/// and packages, restore if asked. Returns what came of each. Installs exactly the plan or nothing; with `refresh`, all
-/// that is offered. The host is not saved.
+/// and packages, restore if asked. Returns what came of each. Installs the plan exactly, or all offered with `refresh`;
+/// the host is not saved.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Run {
