@@ -70,7 +70,7 @@ fn what_changed_in_a_day_fits_into_8_kb_and_has_the_logins() {
 
 #[test]
 fn an_agent_that_may_not_list_logins_learns_none_from_what_changed() {
-    let server = server().policy("observe").start();
+    let server = server().policy("observe").settings("").start();
     let summary = |mode: &str| {
         let tool = format!("login_list={mode}");
         let options = ["--policy", "admin", "--tool", &tool];
