@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use super::archive::{ArchiveBytes, ArchivePath, PathKind, read_archive};
 use super::client::EngineClient;
 use super::container_id::{EngineContainerId, ImageId, SafeReference};
+use super::definition::EngineDefinition;
 use super::disk_use::{
     AnsweredDiskUse, AnsweredPrune, DanglingImage, DanglingVolumes, EngineSizes,
 };
@@ -87,6 +88,22 @@ impl EngineApi {
             "{} has no container with the name or full id '{reference}'",
             self.kind()
         )))
+    }
+
+    /// Returns all that the engine knows about the container of a full id, with its secrets.
+    pub async fn definition(
+        &self,
+        id: &EngineContainerId,
+    ) -> Result<EngineDefinition, EngineError> {
+        let endpoint = EngineEndpoint::Inspect(SafeReference::parse(id.as_str())?);
+        let answer: serde_json::Value = self.get(endpoint).await?;
+        EngineDefinition::parse(&answer, id)
+    }
+
+    /// Returns the running containers that have a volume mounted, by its name.
+    pub async fn volume_users(&self, name: &str) -> Result<Vec<ListedContainer>, EngineError> {
+        let endpoint = EngineEndpoint::VolumeUsers(SafeReference::parse(name)?);
+        into_list(self.kind(), self.get(endpoint).await?)
     }
 
     /// Starts a container.

@@ -30,6 +30,8 @@ pub(super) enum EngineEndpoint<'a> {
     List,
     /// One container.
     Inspect(SafeReference<'a>),
+    /// The running containers that have a volume mounted.
+    VolumeUsers(SafeReference<'a>),
     /// Start a container.
     Start(&'a EngineContainerId),
     /// Stop a container.
@@ -78,6 +80,7 @@ impl EngineEndpoint<'_> {
             | Self::Info
             | Self::List
             | Self::Inspect(_)
+            | Self::VolumeUsers(_)
             | Self::Logs(..)
             | Self::Archive(..)
             | Self::Image(_)
@@ -109,6 +112,11 @@ impl EngineEndpoint<'_> {
             Self::Info => "info".to_owned(),
             Self::List => "containers/json?all=1".to_owned(),
             Self::Inspect(reference) => format!("containers/{}/json", reference.as_str()),
+            // {"volume":["NAME"]}
+            Self::VolumeUsers(name) => format!(
+                "containers/json?filters=%7B%22volume%22%3A%5B%22{}%22%5D%7D",
+                name.as_str()
+            ),
             Self::Start(id) => format!("containers/{id}/start"),
             Self::Stop(id, grace) => format!("containers/{id}/stop?t={}", grace.0),
             Self::Pause(id) => format!("containers/{id}/pause"),
