@@ -24,6 +24,7 @@ mod crash_daemon;
 mod diagnose;
 mod dialect;
 mod disk_space;
+mod engine_backups;
 mod engine_confinement;
 mod engine_files;
 mod engine_host_rights;

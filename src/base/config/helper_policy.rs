@@ -291,8 +291,9 @@ Every value below is the default: uncomment a line to change it.";
             "Directories that root owns, where clients may add backup targets; each target is a directory in one of\n\
              them."),
         key!("", "backup_paths", backup_paths, DIRECTORIES,
-            "Directories of the host that may be backed up as root, with everything in them on the same file system.\n\
-             A backup is restored only to a new directory in one of host_file_writes."),
+            "Directories of the host that may be backed up as root, with everything in them on the same file system,\n\
+             also as part of a container of Docker or Podman that has one of them mounted. A backup of them is\n\
+             restored only to a new directory in one of host_file_writes."),
         key!("", "mail_to", mail_to, RECIPIENTS,
             "Recipients of mail from channels of kind \"mail\" in gatewren.toml, sent with the server's own sendmail:\n\
              none, or addresses such as [\"me@example.org\"]. Mail to any other address is rejected."),

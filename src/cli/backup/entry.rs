@@ -164,8 +164,14 @@ async fn dispatch(
             let restored = context
                 .backups
                 .restore(target.clone(), backup.clone(), subject, None);
-            Box::pin(context.audited("backup restore", what.clone(), restored)).await?;
-            Ok(Done::of(&what, format!("restored {backup}"), json))
+            let restored =
+                Box::pin(context.audited("backup restore", what.clone(), restored)).await?;
+            let mut answer = what;
+            if !restored.not_restored.is_empty() {
+                answer["not_restored"] = json!(restored.not_restored);
+            }
+            let text = print::restored(backup, &restored);
+            Ok(Done::of(&answer, text, json))
         }
         BackupSubcommand::Delete { target, backup } => {
             let what = json!({ "target": target, "backup": backup });

@@ -2,7 +2,7 @@
 
 use super::super::console::table::table;
 use gatewren_gate::owner_actions::sanitize;
-use gatewren_host::backends::{Backup, CreatedBackup, VerifiedBackup};
+use gatewren_host::backends::{Backup, BackupId, CreatedBackup, RestoredContainer, VerifiedBackup};
 
 /// The column headings of a list.
 const HEAD: [&str; 5] = ["backup", "target", "of", "made", "bytes"];
@@ -39,6 +39,8 @@ pub fn created(created: &CreatedBackup) -> String {
     if created.made.changed_meanwhile {
         lines.push("some files changed while they were read".to_owned());
     }
+    let left = created.made.not_included.iter();
+    lines.extend(left.map(|what| format!("not included: {}", sanitize(what))));
     lines.extend(created.deleted.iter().map(|id| format!("deleted {id}")));
     let problem = created.not_deleted.as_deref();
     lines.extend(problem.map(|why| format!("older backups remain: {}", sanitize(why))));
@@ -52,4 +54,12 @@ pub fn verified(verified: &VerifiedBackup) -> String {
         None => format!("{id} is whole: {} entries", verified.entries),
         Some(problem) => format!("{id} is damaged: {}", sanitize(problem)),
     }
+}
+
+/// A backup that was restored, and what was left as it is.
+pub fn restored(backup: &BackupId, restored: &RestoredContainer) -> String {
+    let mut lines = vec![format!("restored {backup}")];
+    let left = restored.not_restored.iter();
+    lines.extend(left.map(|what| format!("not restored: {}", sanitize(what))));
+    lines.join("\n")
 }

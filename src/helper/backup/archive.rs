@@ -29,10 +29,50 @@ const CHANGED: i32 = 1;
 pub struct ArchiveContents {
     /// The directory that the entry names are relative to.
     pub directory: String,
-    /// The part of it to archive: `.`, or `./` and a name.
-    pub name: String,
-    /// Paths to leave out, beginning with `./`.
+    /// The parts of it to archive.
+    pub members: Vec<ArchiveMember>,
+    /// Paths to leave out, beginning with a member's name.
     pub without: Vec<String>,
+}
+
+/// A part of a directory to archive.
+#[derive(Debug)]
+pub struct ArchiveMember {
+    /// Its path in the directory: `.`, or `./` and a name. With another path in the archive: a number, `/`, and `.` or a
+    /// name.
+    pub name: String,
+    /// Its path in the archive, of letters, digits and `./_-`; the same when absent.
+    pub stored: Option<String>,
+}
+
+impl ArchiveMember {
+    /// A member that is stored under its own name.
+    pub fn plain(name: String) -> Self {
+        Self { name, stored: None }
+    }
+
+    /// The option of tar that changes the names of its entries, also as targets of hard links. No other member's names
+    /// begin with the same number.
+    fn rename(&self) -> Option<String> {
+        let stored = self.stored.as_ref()?;
+        let (number, rest) = self.name.split_once('/')?;
+        let rest = if rest == "." { r"\." } else { ".*" };
+        Some(format!(
+            "--transform=flags=rhS;s,^{number}/{rest},{stored},"
+        ))
+    }
+}
+
+/// Escapes a path in an archive for a basic regular expression of tar, with `,` as the delimiter.
+fn literal(name: &str) -> String {
+    let mut pattern = String::new();
+    for c in name.chars() {
+        if r"\.*[]^$,".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
 }
 
 /// The result of packing.
@@ -69,7 +109,9 @@ pub async fn pack(
             .iter()
             .map(|out| format!("--exclude={out}")),
     );
-    args.extend(["--".to_owned(), contents.name.clone()]);
+    args.extend(contents.members.iter().filter_map(ArchiveMember::rename));
+    args.push("--".to_owned());
+    args.extend(contents.members.iter().map(|member| member.name.clone()));
     let mut entries = 0;
     let count = |bytes: &[u8]| entries += lines(bytes);
     let (code, complaint) = context.run_program("tar", args, count).await?;
@@ -113,6 +155,27 @@ pub async fn unpack(
     archive: &Path,
     into: &str,
 ) -> Result<(), StepError> {
+    extract(context, archive, into, Vec::new()).await
+}
+
+/// Unpacks one part of an archive, as `unpack` does. The part itself becomes the directory, with its owner and mode.
+pub async fn unpack_part(
+    context: &mut OperationContext<'_>,
+    archive: &Path,
+    part: &str,
+    into: &str,
+) -> Result<(), StepError> {
+    let rename = format!("--transform=flags=rhS;s,^{}\\(/\\|$\\),./,", literal(part));
+    let more = ["--anchored", "--no-wildcards", &rename, "--", part];
+    extract(context, archive, into, more.map(str::to_owned).into()).await
+}
+
+async fn extract(
+    context: &mut OperationContext<'_>,
+    archive: &Path,
+    into: &str,
+    more: Vec<String>,
+) -> Result<(), StepError> {
     let mut args = vec![
         "--extract".to_owned(),
         format!("--file={}", archive.display()),
@@ -121,6 +184,7 @@ pub async fn unpack(
         format!("--directory={into}"),
     ];
     args.extend(KEPT.map(str::to_owned));
+    args.extend(more);
     let (code, complaint) = context.run_program("tar", args, |_| {}).await?;
     if code != 0 {
         return Err(failed("the archive cannot be unpacked", &complaint).into());

@@ -64,7 +64,7 @@ pub async fn check(
     let (place, wanted) = (target.clone(), id.clone());
     let (path, manifest) = context
         .run_blocking(move || {
-            let path = place.directory()?.join(wanted.to_string());
+            let path = place.directory()?.join(wanted.file_name());
             if !path.is_dir() {
                 return Err(place.lacks(&wanted));
             }

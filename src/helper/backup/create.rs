@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use gatewren_base::config::RuntimeKind;
 use gatewren_base::sys::files::{FileError, create_private, sync_directory_of, write_private};
 use gatewren_base::sys::{host_name, now_ms, own_pid, rfc3339};
 use gatewren_wire::operations::{
@@ -14,41 +15,20 @@ use gatewren_wire::operations::{
 };
 
 use super::archive;
-use super::archive::ArchiveContents;
+use super::archive::{ArchiveContents, ArchiveMember};
 use super::check::{ARCHIVE, CONFIG, FORMAT, MANIFEST};
+use super::engine_source::engine_source;
+use super::source::{BackupSource, ClaimedDefinition};
 use super::targets::HelperBackupTarget;
-use crate::context::container_locks::ContainerLock;
 use crate::context::containers::RunningContainer;
 use crate::context::operation_context::OperationContext;
-use crate::host::allowed_paths::{AllowedDirectories, AllowedPath};
+use crate::host::allowed_paths::AllowedDirectories;
 use crate::lxc::paths::require_plain_lxc;
 use crate::lxc::{config_files, definition};
 use crate::processes::freeze_guard::FreezeGuard;
 use crate::processes::freezing::freeze_for_copy;
 use crate::processes::staging_dir::StagingDir;
 use crate::processes::step_error::StepError;
-
-/// What a backup is made of.
-pub struct BackupSource<'a> {
-    /// Its files.
-    pub contents: ArchiveContents,
-    /// The container that the files belong to.
-    pub container: Option<ClaimedDefinition<'a>>,
-    /// Held open, so that the directory stays the one that was checked.
-    _place: Option<AllowedPath>,
-}
-
-/// The definition of a container that is claimed for this operation.
-pub struct ClaimedDefinition<'a> {
-    _claim: ContainerLock<'a>,
-    /// The text of its configuration file.
-    pub text: String,
-    directory: PathBuf,
-    mode: Option<u32>,
-    running: Option<RunningContainer>,
-    /// Whether to freeze it during the backup.
-    freeze: bool,
-}
 
 /// Creates a backup and returns its manifest.
 pub async fn create(
@@ -62,7 +42,11 @@ pub async fn create(
     let mut source = find_source(context, subject, freeze).await?;
     exclude_target(&mut source.contents, &path)?;
     let mut backup = new_manifest(subject);
-    let name = backup.backup.to_string();
+    backup.not_included = match &source.container {
+        Some(own) => own.not_included.clone(),
+        None => Vec::new(),
+    };
+    let name = backup.backup.file_name();
     let stage = StagingDir::private(&path, &name).await?;
     let filled = fill(context, stage.path(), &source, &mut backup).await;
     let done = match filled {
@@ -89,6 +73,9 @@ pub async fn find_source<'a>(
     freeze: bool,
 ) -> Result<BackupSource<'a>, StepError> {
     match subject {
+        BackupSubject::Container(name) if name.runtime() != RuntimeKind::Lxc => {
+            engine_source(context, name, freeze).await
+        }
         BackupSubject::Container(name) => container_source(context, name, freeze).await,
         BackupSubject::Path(path) => host_source(context, path).await,
     }
@@ -99,17 +86,29 @@ pub fn exclude_target(
     contents: &mut ArchiveContents,
     target: &Path,
 ) -> Result<(), OperationRefusal> {
-    let whole = Path::new(&contents.directory).canonicalize();
-    let (Ok(whole), Ok(target)) = (whole, target.canonicalize()) else {
+    let Ok(target) = target.canonicalize() else {
         return Ok(());
     };
-    if whole.starts_with(&target) {
-        let message = "a backup target cannot contain a backup of itself; name another target, or a path outside it";
-        return Err(OperationRefusal::bad_command(message));
+    for member in &contents.members {
+        // The directory of a single file is not in the backup.
+        let (below, name) = match &member.stored {
+            Some(_) => (
+                Path::new(&contents.directory).join(&member.name),
+                member.name.as_str(),
+            ),
+            None => (PathBuf::from(&contents.directory), "."),
+        };
+        let Ok(whole) = below.canonicalize() else {
+            continue;
+        };
+        if whole.starts_with(&target) {
+            let message = "a backup target cannot contain a backup of itself; name another target, or a path outside it";
+            return Err(OperationRefusal::bad_command(message));
+        }
+        let below = target.strip_prefix(whole).ok();
+        let below = below.map(|path| format!("{name}/{}", path.display()));
+        contents.without.extend(below);
     }
-    let below = target.strip_prefix(whole).ok();
-    let below = below.map(|path| format!("./{}", path.display()));
-    contents.without.extend(below);
     Ok(())
 }
 
@@ -132,6 +131,7 @@ pub fn new_manifest(subject: &BackupSubject) -> Backup {
         was_running: false,
         was_frozen: false,
         changed_meanwhile: false,
+        not_included: Vec::new(),
         format: None,
     }
 }
@@ -157,10 +157,7 @@ pub async fn freeze_source(
 pub fn format(version: u32, own: Option<&ClaimedDefinition<'_>>) -> ArchiveFormat {
     ArchiveFormat {
         version,
-        sha256: String::new(),
-        config_sha256: None,
-        directory: own.map(|own| own.directory.display().to_string()),
-        directory_mode: own.and_then(|own| own.mode),
+        ..own.map(|own| own.format.clone()).unwrap_or_default()
     }
 }
 
@@ -249,18 +246,23 @@ async fn container_source<'a>(
     Ok(BackupSource {
         contents: ArchiveContents {
             directory: config_files::root_of(&config)?.display().to_string(),
-            name: ".".to_owned(),
+            members: vec![ArchiveMember::plain(".".to_owned())],
             without: Vec::new(),
         },
         container: Some(ClaimedDefinition {
             _claim: claim,
             text: definition::read(&config)?,
-            mode: mode.ok(),
-            directory,
+            format: ArchiveFormat {
+                directory: Some(directory.display().to_string()),
+                directory_mode: mode.ok(),
+                ..ArchiveFormat::default()
+            },
+            not_included: Vec::new(),
             running,
             freeze,
         }),
-        _place: None,
+        _places: Vec::new(),
+        _files: Vec::new(),
     })
 }
 
@@ -294,13 +296,14 @@ async fn host_source<'a>(
     Ok(BackupSource {
         contents: ArchiveContents {
             directory: format!("/proc/{}/fd/{number}", own_pid()),
-            name,
+            members: vec![ArchiveMember::plain(name)],
             without: without
                 .iter()
                 .map(|path| format!("./{}", path.display()))
                 .collect(),
         },
         container: None,
-        _place: Some(place),
+        _places: vec![place],
+        _files: Vec::new(),
     })
 }

@@ -178,7 +178,7 @@ fn remove_directory(
     directory: &Path,
     id: &BackupId,
 ) -> Result<(), OperationRefusal> {
-    let path = directory.join(id.to_string());
+    let path = directory.join(id.file_name());
     // A link is no directory here: it is neither followed nor removed.
     let is_directory = fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_dir());
     let manifest = fs::symlink_metadata(path.join(MANIFEST));
@@ -193,7 +193,7 @@ fn remove_directory(
     if let Some(place) = mount_places(&mounts).find(|place| Path::new(place).starts_with(&real)) {
         return Err(failed(&format!("something is mounted at {place}")));
     }
-    let doomed = directory.join(format!("{PREFIX}deleted-{id}"));
+    let doomed = directory.join(format!("{PREFIX}deleted-{}", id.file_name()));
     let removed = remove(&doomed).and_then(|()| fs::rename(&path, &doomed));
     removed
         .and_then(|()| remove(&doomed))

@@ -35,7 +35,7 @@ fn find_backups(path: &Path) -> Result<Vec<(BackupId, PathBuf)>, OperationRefusa
         .map_err(|e| OperationRefusal::failed(format!("{} cannot be read: {e}", path.display())))?;
     let ids = entries.flatten().filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
-        Some((name.parse().ok()?, entry.path()))
+        Some((BackupId::of_file_name(&name)?, entry.path()))
     });
     Ok(ids.collect())
 }
@@ -45,6 +45,7 @@ fn read_manifests(target: &HelperBackupTarget, found: Vec<(BackupId, PathBuf)>) 
     let manifests = manifests.filter_map(|(id, path)| manifest(&path, &id, FORMAT).ok());
     let backups = manifests.map(|backup| Backup {
         target: Some(target.name.clone()),
+        not_included: Vec::new(),
         format: None,
         ..backup
     });

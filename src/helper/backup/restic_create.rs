@@ -4,17 +4,19 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use gatewren_base::config::RuntimeKind;
 use gatewren_base::sys::files::private_dir;
 use gatewren_wire::operations::{Backup, BackupSubject, OperationRefusal, Stream};
 
 use super::archive::ArchiveContents;
 use super::check::CONFIG;
 use super::create::{
-    BackupSource, exclude_target, find_source, format, freeze_source, new_manifest, write,
-    write_manifest, write_refusal,
+    exclude_target, find_source, format, freeze_source, new_manifest, write, write_manifest,
+    write_refusal,
 };
 use super::restic::{LineSplitter, Restic, ResticCommand, order};
 use super::restic_store::{FORMAT, FROZEN, OURS, RUNNING};
+use super::source::BackupSource;
 use super::targets::{HelperBackupTarget, no_state};
 use crate::context::operation_context::OperationContext;
 use crate::processes::staging_dir::StagingDir;
@@ -29,6 +31,10 @@ const INCOMPLETE: i32 = 3;
 
 /// The end of its error message if a file did not exist any more (ENOENT).
 const GONE: &[u8] = b"\"Err\":2}";
+
+/// The refusal of a backup that consists of several directories.
+const ONE_DIRECTORY: &str = "a backup of a container of Docker or Podman cannot be stored in a restic repository; \
+                             name a target that is a directory, a disk or a share";
 
 /// A line of restic's output.
 #[derive(Deserialize)]
@@ -57,6 +63,11 @@ pub async fn create(
     subject: &BackupSubject,
     freeze: bool,
 ) -> Result<Backup, StepError> {
+    if let BackupSubject::Container(name) = subject
+        && name.runtime() != RuntimeKind::Lxc
+    {
+        return Err(OperationRefusal::bad_command(ONE_DIRECTORY).into());
+    }
     let (own, home) = (target.clone(), context.helper.state.clone());
     let (directory, _lock) = context
         .run_blocking(move || {
@@ -171,7 +182,10 @@ fn backup_command(
     let directory = Path::new(&contents.directory)
         .canonicalize()
         .map_err(gone)?;
-    let (cwd, name, whole) = if contents.name == "." {
+    let [member] = contents.members.as_slice() else {
+        return Err(OperationRefusal::bad_command(ONE_DIRECTORY));
+    };
+    let (cwd, name, whole) = if member.name == "." {
         let name = directory.file_name().ok_or_else(|| {
             OperationRefusal::bad_command(
                 "restic cannot back up / itself; name a directory below it",
@@ -181,7 +195,7 @@ fn backup_command(
         let parent = format!("{}/..", contents.directory);
         (parent, PathBuf::from(name), directory.clone())
     } else {
-        let name = contents.name.trim_start_matches("./");
+        let name = member.name.trim_start_matches("./");
         (
             contents.directory.clone(),
             PathBuf::from(name),

@@ -81,6 +81,7 @@ impl ResticSnapshot {
             was_running: has(RUNNING),
             was_frozen: has(FROZEN),
             changed_meanwhile: has(RUNNING) && !has(FROZEN),
+            not_included: Vec::new(),
             format: None,
             container,
             backup,

@@ -1,18 +1,20 @@
 //! Restores a backup: into its own stopped container, as a new container, or into a new directory of the host.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use gatewren_base::config::RuntimeKind;
 use gatewren_base::sys::random_bytes;
 use gatewren_wire::operations::{
     Backup, BackupId, BackupSubject, ContainerRef, OperationEnd, OperationRefusal,
 };
 
 use super::archive;
-use super::check::{ARCHIVE, CONFIG, CheckedBackup, check};
-use super::restic::Restic;
-use super::restic_store::{ResticSnapshot, find, unpack};
+use super::check::{ARCHIVE, CONFIG};
+use super::engine_restore::restore_engine_container;
+use super::restic_store::unpack;
+use super::restorable::{RestorableBackup, create_private_dir, open_backup};
 use super::targets::HelperBackupTarget;
 use crate::context::definitions;
 use crate::context::operation_context::OperationContext;
@@ -31,14 +33,6 @@ const MODE: u32 = 0o770;
 /// The directory in a stage where restic restores files.
 const UNPACKED: &str = ".gatewren-unpacked";
 
-/// A backup that can be restored.
-enum RestorableBackup {
-    /// A verified archive.
-    Archive(CheckedBackup, Box<Backup>),
-    /// A snapshot of restic, which is verified as it is restored.
-    Snapshot(Restic, ResticSnapshot),
-}
-
 /// Restores a backup after checking that it is undamaged.
 pub async fn restore(
     context: &mut OperationContext<'_>,
@@ -47,6 +41,11 @@ pub async fn restore(
     subject: &BackupSubject,
 ) -> Result<OperationEnd, OperationRefusal> {
     match (id.container(), subject) {
+        (Some(own), _) if own.runtime() != RuntimeKind::Lxc => match subject {
+            BackupSubject::Container(to) => restore_engine_container(context, target, id, to).await,
+            // Not its definition, which has secrets.
+            BackupSubject::Path(path) => restore_directory(context, target, id, path).await,
+        },
         (Some(_), BackupSubject::Container(to)) => restore_container(context, target, id, to).await,
         (None, BackupSubject::Path(path)) => restore_directory(context, target, id, path).await,
         (Some(_), BackupSubject::Path(_)) => Err(OperationRefusal::bad_command(
@@ -99,28 +98,6 @@ async fn restore_container(
     }
     stage.clear().await;
     done
-}
-
-/// Finds a backup; verifies it if it is an archive.
-async fn open_backup(
-    context: &mut OperationContext<'_>,
-    target: &HelperBackupTarget,
-    id: &BackupId,
-) -> Result<RestorableBackup, StepError> {
-    if let Some(restic) = Restic::of(context, target).await? {
-        let snapshot = find(context, &restic, target, id).await?;
-        return Ok(RestorableBackup::Snapshot(restic, snapshot));
-    }
-    let mut checked = check(context, target, id).await?;
-    let manifest = checked.manifest.take();
-    match (&checked.problem, manifest) {
-        (None, Some(manifest)) => Ok(RestorableBackup::Archive(checked, Box::new(manifest))),
-        (problem, _) => {
-            let problem = problem.as_deref().unwrap_or("its manifest is missing");
-            let message = format!("nothing was changed: the backup cannot be used: {problem}");
-            Err(OperationRefusal::failed(message).into())
-        }
-    }
 }
 
 /// Creates the container, with its definition, in a stage.
@@ -194,15 +171,6 @@ fn no_place(cause: &std::io::Error) -> OperationRefusal {
     OperationRefusal::failed(format!(
         "the container's directory cannot be created: {cause}"
     ))
-}
-
-fn create_private_dir(path: &Path) -> Result<(), OperationRefusal> {
-    let made = fs::DirBuilder::new().mode(0o700).create(path);
-    made.map_err(|e| {
-        OperationRefusal::failed(format!(
-            "the directory for the files cannot be created: {e}"
-        ))
-    })
 }
 
 /// Adapts a definition to its new directory. Under a new name the container also gets its own host name and hardware

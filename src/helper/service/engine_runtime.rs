@@ -199,6 +199,8 @@ impl EngineRuntime {
     ) -> Result<OperationEnd, StepError> {
         require_root()?;
         let helper = context.helper;
+        // A container whose files are being restored must not start.
+        helper.locks.check_free(container)?;
         let changed = async {
             let api = helper.containers.api(container).await?;
             let id = helper.containers.inspect(container).await?.id;

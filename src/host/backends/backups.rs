@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::helper_client::{
     Backup, BackupAction, BackupId, BackupKeep, BackupList, BackupSubject, BackupTarget,
-    CreatedBackup, DeletedBackup, HelperClient, Operation, TargetName, VerifiedBackup,
+    CreatedBackup, DeletedBackup, HelperClient, Operation, RestoredContainer, TargetName,
+    VerifiedBackup,
 };
 use gatewren_base::config::Reach;
 use gatewren_base::sys::neutralise;
@@ -210,14 +211,14 @@ impl BackupsView {
         Ok(verified)
     }
 
-    /// Restores a backup.
+    /// Restores a backup. Only for a container of Docker or Podman something of it may be left as it is.
     pub async fn restore(
         &self,
         target: TargetName,
         backup: BackupId,
         subject: BackupSubject,
         job: Option<CallJob>,
-    ) -> Result<(), BackendError> {
+    ) -> Result<RestoredContainer, BackendError> {
         match &subject {
             BackupSubject::Container(to) if !self.access.shows(to) => {
                 let words = format!("a container '{to}' would not be within this agent's reach");
@@ -231,7 +232,13 @@ impl BackupsView {
             backup,
             subject,
         };
-        self.run_on(backup, action, job).await.map(drop)
+        let answer = self.run_on(backup, action, job).await?;
+        if answer.trim().is_empty() {
+            return Ok(RestoredContainer::default());
+        }
+        let mut restored: RestoredContainer = read(&answer)?;
+        restored.not_restored.iter_mut().for_each(clean_in_place);
+        Ok(restored)
     }
 
     /// Runs an operation on one backup. An inaccessible backup gives the same error as a missing
@@ -280,10 +287,15 @@ fn clean(text: &str) -> String {
     neutralise(text).into_owned()
 }
 
+fn clean_in_place(text: &mut String) {
+    *text = clean(text);
+}
+
 fn sanitize_backup(backup: &mut Backup) {
     backup.path = backup.path.as_deref().map(clean);
     backup.host = clean(&backup.host);
     backup.made = clean(&backup.made);
+    backup.not_included.iter_mut().for_each(clean_in_place);
 }
 
 fn read<T: serde::de::DeserializeOwned>(answer: &str) -> Result<T, BackendError> {

@@ -99,10 +99,10 @@ pub use crate::helper_client::{
     HostFileRead, HostFileSearch, HostName, HostRepair, HostSetting, InsidePath, JobId, Keyboard,
     KillReason, LogCursor, LogFile, LogOrder, LogPattern, LogPriority, LogQuery, MAX_CLEANUP_ITEMS,
     MailMessage, MeasuredContainer, MovedContainer, NameServers, PackageName, ProcessOrder,
-    Program, PublicKey, RepairResult, RuntimeReport, SettingWord, SnapshotName, SshAccount,
-    SshKeyChange, Ssid, StackRef, StoreName, TargetName, Transport, Tunnel, TunnelName, UnitChange,
-    UnitName, UnreadableTarget, UpdateProtection, UpdateScope, VerifiedBackup, Vitals, WifiAction,
-    WifiNetwork, WifiStatus,
+    Program, PublicKey, RepairResult, RestoredContainer, RuntimeReport, SettingWord, SnapshotName,
+    SshAccount, SshKeyChange, Ssid, StackRef, StoreName, TargetName, Transport, Tunnel, TunnelName,
+    UnitChange, UnitName, UnreadableTarget, UpdateProtection, UpdateScope, VerifiedBackup, Vitals,
+    WifiAction, WifiNetwork, WifiStatus,
 };
 pub use gatewren_base::config::{Glob, InvalidGlob, RuntimeKind};
 pub use gatewren_base::sys::neutralise;

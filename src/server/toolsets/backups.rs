@@ -11,7 +11,7 @@ use super::failure::failed;
 use super::long_call::call_job;
 use gatewren_host::backends::{
     Backup, BackupId, BackupKeep, BackupSubject, Backups, BackupsView, ContainerRef, CreatedBackup,
-    DeletedBackup, NewBackup, TargetName, UnreadableTarget, VerifiedBackup,
+    DeletedBackup, NewBackup, RestoredContainer, TargetName, UnreadableTarget, VerifiedBackup,
 };
 use gatewren_wire::registry::{
     Cx, HelperClass, Interruption, Result, Risk, Scope, ToolError, Toolset,
@@ -65,15 +65,15 @@ fn view(backups: &Backups, cx: &Cx) -> BackupsView {
     backups.view_for(&cx.caller().reach, cx.reference())
 }
 
-/// Back up a container (files and settings) or a host directory that the owner allows. A running container is frozen
-/// meanwhile; separate mounts are not included. With `keep`, older backups are then deleted. `backup_target_list` lists
-/// targets, `backup_verify` checks, `backup_restore` restores a backup.
+/// Back up a container (files, settings, volumes of Docker and Podman) or a host directory that the owner allows. A
+/// running container is frozen meanwhile; other mounts are not included. With `keep`, older backups are then deleted.
+/// `backup_target_list` lists targets, `backup_restore` restores.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
     /// The target to store the backup on.
     target: TargetName,
-    /// The LXC container to back up. Give this or `path`.
+    /// The container to back up. Give this or `path`.
     #[serde(default, deserialize_with = "one_alone")]
     container: Option<ContainerRef>,
     /// The absolute path of the host directory or file to back up.
@@ -119,8 +119,8 @@ async fn create(backups: Arc<Backups>, asked: Create, cx: Cx) -> Result<CreatedB
 }
 
 /// Restore a backup: replace its stopped container (`container_stop`), which loses later changes, or create a new
-/// container or host directory. Every byte is checked, and nothing changes until the copy is complete. Returns what
-/// was restored; `container_start` starts the container.
+/// LXC container or host directory. Every byte is checked, and nothing changes until the copy is complete. Returns
+/// what was restored; `container_start` starts the container.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restore {
@@ -128,8 +128,8 @@ struct Restore {
     target: TargetName,
     /// The backup's id, as `backup_list` shows it; default: the container's newest on that target.
     backup: Option<BackupId>,
-    /// The container to restore to: its own, or an unused name for a new one with its own hardware addresses and
-    /// host name. Give this or `path`.
+    /// The container to restore to: its own, or for LXC an unused name for a new one with its own hardware addresses
+    /// and host name. Give this or `path`.
     #[serde(default, deserialize_with = "one_alone")]
     container: Option<ContainerRef>,
     /// The absolute path of the new host directory to restore to, where the owner allows writing.
@@ -146,6 +146,9 @@ struct Restored {
     /// The directory that it was restored to.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
+    /// Parts of the backup that were left as they are, with the reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_restored: Vec<String>,
 }
 
 async fn restore(backups: Arc<Backups>, asked: Restore, cx: Cx) -> Result<Restored> {
@@ -162,11 +165,12 @@ async fn restore(backups: Arc<Backups>, asked: Restore, cx: Cx) -> Result<Restor
         }
     };
     let restore = view.restore(asked.target, backup.clone(), subject, call_job(&cx));
-    restore.await.map_err(failed)?;
+    let RestoredContainer { not_restored } = restore.await.map_err(failed)?;
     Ok(Restored {
         backup,
         container,
         path,
+        not_restored,
     })
 }
 

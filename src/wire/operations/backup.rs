@@ -26,8 +26,9 @@ text_type!(
     "a backup target's name is 1 to 32 lowercase letters, digits, '_' and '-', and begins with a letter or a digit"
 );
 
-/// The id of a backup: the subject, `@` and the time, such as `web@2026-07-28T09-30-00.000Z`. Ids of host backups
-/// begin with `_host`, which no container name can. An id is a valid directory name on every target.
+/// The id of a backup: the subject, `@` and the time, such as `web@2026-07-28T09-30-00.000Z` or
+/// `docker:web@2026-07-28T09-30-00.000Z`. Ids of host backups begin with `_host`, which no container name can. The last
+/// `@` divides it, because a reference to a container may have one too.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", description = "", extend("pattern" = ID_PATTERN))]
@@ -36,10 +37,15 @@ pub struct BackupId {
     stamp: String,
 }
 
-const ID_PATTERN: &str = "^(_host|[A-Za-z0-9][A-Za-z0-9._-]{0,63})@[0-9A-Za-z.-]{8,32}$";
+const ID_PATTERN: &str = "^(_host|[A-Za-z0-9][A-Za-z0-9._-]{0,63}|\
+    (docker|podman):[A-Za-z0-9][A-Za-z0-9._-]{0,127}(@[A-Za-z0-9][A-Za-z0-9._-]{0,63})?)@[0-9A-Za-z.-]{8,32}$";
 
 /// The subject part of the id of a host backup.
 const HOST: &str = "_host";
+
+/// What stands for `:` in the name of a backup's directory: FAT allows no `:`, and no reference to a container has a
+/// `+`.
+const FILE_COLON: char = '+';
 
 /// The shortest and the longest time in an id, in bytes.
 const STAMP_BYTES: std::ops::RangeInclusive<usize> = 8..=32;
@@ -69,6 +75,18 @@ impl BackupId {
     pub fn stamp(&self) -> &str {
         &self.stamp
     }
+
+    /// Returns the name of the backup's directory on its target, such as `docker+web@2026-07-28T09-30-00.000Z`. It is
+    /// valid on every file system, and no two ids have the same.
+    pub fn file_name(&self) -> String {
+        self.to_string().replace(':', &FILE_COLON.to_string())
+    }
+
+    /// Returns the id whose directory has this name; `None` if it is the name of no backup.
+    pub fn of_file_name(name: &str) -> Option<Self> {
+        let id: Self = name.replace(FILE_COLON, ":").parse().ok()?;
+        (id.file_name() == name).then_some(id)
+    }
 }
 
 impl TryFrom<String> for BackupId {
@@ -78,7 +96,7 @@ impl TryFrom<String> for BackupId {
         let invalid = InvalidText(
             "a backup is named as backup_list shows it, such as web@2026-07-28T09-30-00.000Z",
         );
-        let (subject, stamp) = id.split_once('@').ok_or(invalid)?;
+        let (subject, stamp) = id.rsplit_once('@').ok_or(invalid)?;
         let container = if subject == HOST {
             None
         } else {
@@ -116,7 +134,7 @@ impl fmt::Display for BackupId {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum BackupSubject {
-    /// A container: its definition and its root file system.
+    /// A container: its definition and its files.
     Container(ContainerRef),
     /// A directory or file of the host, by its absolute path. A restore needs a directory that does not exist yet.
     Path(String),
@@ -194,7 +212,8 @@ pub enum BackupAction {
         /// The backup.
         backup: BackupId,
     },
-    /// Restore a backup.
+    /// Restore a backup. For a container of Docker or Podman it prints JSON
+    /// ([`RestoredContainer`](super::backup_facts::RestoredContainer)), otherwise nothing.
     Restore {
         /// The target that holds it.
         target: TargetName,
@@ -277,8 +296,40 @@ mod tests {
             "web@20260728\n",
             "-web@20260728",
             "web@a@20260728",
+            "docker:@20260728",
+            "docker:a@b@c@20260728",
+            "docker+web@20260728",
+            "docker:web@20260728:1",
         ] {
             assert!(bad.parse::<BackupId>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn each_id_has_a_file_name_of_its_own_and_comes_back_from_it() {
+        let stamp = "2026-07-28T09-30-00.000Z";
+        for (subject, file) in [
+            ("web", "web"),
+            ("_host", "_host"),
+            ("docker:web", "docker+web"),
+            ("podman:web", "podman+web"),
+            ("docker:web@media", "docker+web@media"),
+            ("podman:a.b_c-d@alice", "podman+a.b_c-d@alice"),
+        ] {
+            let id: BackupId = format!("{subject}@{stamp}").parse().unwrap();
+            assert_eq!(id.stamp(), stamp);
+            assert_eq!(id.to_string(), format!("{subject}@{stamp}"));
+            assert_eq!(id.file_name(), format!("{file}@{stamp}"));
+            assert_eq!(BackupId::of_file_name(&id.file_name()), Some(id));
+        }
+        for none in [
+            "docker:web@20260728",
+            "lxc+web@20260728",
+            "we+b@20260728",
+            "docker+web@media+20260728",
+            "+web@20260728",
+        ] {
+            assert_eq!(BackupId::of_file_name(none), None, "{none}");
         }
     }
 

@@ -81,16 +81,19 @@ pub struct Backup {
     /// Whether files changed while they were read; such files may be half old and half new.
     #[serde(default)]
     pub changed_meanwhile: bool,
+    /// Data of a container of Docker or Podman that is not in it, with the reasons; not in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_included: Vec<String>,
     /// How it is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<ArchiveFormat>,
 }
 
 /// How a backup is stored; not sent to clients.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ArchiveFormat {
     /// 1: a tar archive compressed with zstd, with the container's definition next to it; 2: the same files in a
-    /// restic snapshot.
+    /// restic snapshot. The definition of a container of Docker or Podman is what its engine's `inspect` answers.
     pub version: u32,
     /// The archive's SHA-256 in hexadecimal digits; empty for restic, which has its own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -104,6 +107,43 @@ pub struct ArchiveFormat {
     /// Its permissions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory_mode: Option<u32>,
+    /// What a backup of a container of Docker or Podman consists of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<BackupPart>,
+    /// The id of that container's image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+}
+
+/// The kind of a part of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BackupPartKind {
+    /// The files that the container changed in those of its image.
+    Layer,
+    /// A volume.
+    Volume,
+    /// A directory or file of the host.
+    Bind,
+}
+
+/// A part of a backup of a container of Docker or Podman.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackupPart {
+    /// What it is.
+    pub kind: BackupPartKind,
+    /// Its path in the archive, such as `volumes/data`.
+    pub path: String,
+    /// Where it is mounted in the container; `/` for the layer.
+    pub destination: String,
+}
+
+/// The result of restoring a container of Docker or Podman.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RestoredContainer {
+    /// Parts of the backup that were left as they are, with the reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_restored: Vec<String>,
 }
 
 /// The answer to creating a backup.

@@ -51,8 +51,8 @@ pub use arguments::{HostDiskUsage, PowerPlan};
 pub use audit_head::AuditHead;
 pub use backup::{BackupAction, BackupId, BackupSubject, TargetName};
 pub use backup_facts::{
-    ArchiveFormat, Backup, BackupList, BackupTarget, CreatedBackup, DeletedBackup, TargetKind,
-    UnreadableTarget, VerifiedBackup,
+    ArchiveFormat, Backup, BackupList, BackupPart, BackupPartKind, BackupTarget, CreatedBackup,
+    DeletedBackup, RestoredContainer, TargetKind, UnreadableTarget, VerifiedBackup,
 };
 pub use backup_keep::BackupKeep;
 pub use cleanup::{

@@ -174,6 +174,15 @@ impl Engine {
         }
     }
 
+    /// Starts a container with this name for one test, with these options of the engine's `run`.
+    pub fn run_named_with(&self, name: &str, options: &[&str]) -> EngineContainer<'_> {
+        self.lab(&[&["run", name], options].concat(), &[]);
+        EngineContainer {
+            engine: self,
+            name: name.to_owned(),
+        }
+    }
+
     /// Starts a container for one test, with these options of the engine's `run`.
     pub fn run(&self, options: &[&str]) -> EngineContainer<'_> {
         self.run_with(options, &[])
