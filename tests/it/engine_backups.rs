@@ -79,8 +79,15 @@ impl<'a> Home<'a> {
     }
 
     fn volume(&self) -> Volume<'a> {
+        self.volume_with(&[])
+    }
+
+    /// Creates a volume with these options.
+    fn volume_with(&self, options: &[&str]) -> Volume<'a> {
         let name = format!("it-{}.v_1", marker());
-        self.engine.cli(&["volume", "create", &name]);
+        let create = ["volume", "create"];
+        self.engine
+            .cli(&[&create, options, &[name.as_str()]].concat());
         let engine = self.engine;
         Volume { engine, name }
     }
@@ -486,5 +493,37 @@ fn a_container_of_an_engine_goes_on_although_the_helper_was_killed() {
         let left = names(&large.files.join("kept"));
         assert!(left.len() == 2, "what was left is gone: {left:?}");
         assert!(!is_frozen(&engine, &init));
+    }
+}
+
+#[test]
+fn a_volume_that_is_mounted_from_elsewhere_is_left_out_and_never_replaced() {
+    for engine in EngineKind::ALL.into_iter().filter_map(Engine::shared) {
+        let home = Home::new(&engine);
+        fs::write(home.files.join("other/file"), "of the host").unwrap();
+        let device = format!("device={}", home.files.join("other").display());
+        let options = ["--opt", "type=none", "--opt", "o=bind", "--opt", &device];
+        let volume = home.volume_with(&options);
+        let mount = format!("{}:/data", volume.name);
+        let container = engine.run(&["--volume", &mount]);
+        for is_running in [true, false] {
+            if !is_running {
+                home.stop(&container);
+            }
+            let made = home.create(&container);
+            let left = made["not_included"].as_array().unwrap();
+            let words = left[0].as_str().unwrap();
+            assert!(
+                left.len() == 1 && words.contains("mounted from elsewhere"),
+                "{made}"
+            );
+            let definition = text(&home.place(&made).join("manifest.json"));
+            assert!(!definition.contains("volumes/"), "{definition}");
+        }
+        let asked = json!({ "target": "local", "container": container.reference() });
+        home.call("backup_restore", asked);
+        assert_eq!(text(&home.files.join("other/file")), "of the host");
+        container.act("start");
+        assert_eq!(home.run(&container, "cat /data/file"), "of the host");
     }
 }

@@ -160,18 +160,7 @@ async fn dispatch(
             path,
         } => {
             let subject = subject(container.as_ref(), path.as_deref())?;
-            let what = json!({ "target": target, "backup": backup, "to": subject });
-            let restored = context
-                .backups
-                .restore(target.clone(), backup.clone(), subject, None);
-            let restored =
-                Box::pin(context.audited("backup restore", what.clone(), restored)).await?;
-            let mut answer = what;
-            if !restored.not_restored.is_empty() {
-                answer["not_restored"] = json!(restored.not_restored);
-            }
-            let text = print::restored(backup, &restored);
-            Ok(Done::of(&answer, text, json))
+            Box::pin(restore(context, target, backup, subject, json)).await
         }
         BackupSubcommand::Delete { target, backup } => {
             let what = json!({ "target": target, "backup": backup });
@@ -216,6 +205,22 @@ async fn create(context: &BackupContext, backup: NewBackup, json: bool) -> Resul
         is_whole: created.not_deleted.is_none(),
         ..Done::of(&json!(created), print::created(&created), json)
     })
+}
+
+async fn restore(
+    context: &BackupContext,
+    target: &TargetName,
+    backup: &BackupId,
+    to: BackupSubject,
+    json: bool,
+) -> Result<Done, String> {
+    let what = json!({ "target": target, "backup": backup, "to": to });
+    let backups = &context.backups;
+    let restored = backups.restore(target.clone(), backup.clone(), to.clone(), None);
+    let restored = Box::pin(context.audited("backup restore", what, restored)).await?;
+    let left = &restored.not_restored;
+    let answer = json!({ "target": target, "backup": backup, "to": to, "not_restored": left });
+    Ok(Done::of(&answer, print::restored(backup, &restored), json))
 }
 
 /// Returns the container or the path; the parser accepts exactly one.

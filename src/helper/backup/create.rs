@@ -74,7 +74,7 @@ pub async fn find_source<'a>(
 ) -> Result<BackupSource<'a>, StepError> {
     match subject {
         BackupSubject::Container(name) if name.runtime() != RuntimeKind::Lxc => {
-            engine_source(context, name, freeze).await
+            Box::pin(engine_source(context, name, freeze)).await
         }
         BackupSubject::Container(name) => container_source(context, name, freeze).await,
         BackupSubject::Path(path) => host_source(context, path).await,

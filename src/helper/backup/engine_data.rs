@@ -13,8 +13,14 @@ use gatewren_wire::operations::{ContainerRef, OperationRefusal};
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::engines::clients::refusal;
-use crate::engines::{EngineApi, EngineContainerId, EngineDefinition};
+use crate::engines::{DefinedMountKind, EngineApi, EngineContainerId, EngineDefinition};
 use crate::processes::step_error::StepError;
+
+/// The most mounts of a container that is backed up or restored; one with more is refused. The manifest lists each.
+const MAX_MOUNTS: usize = 64;
+
+/// The reason to leave out a directory on which another file system is mounted.
+pub const MOUNTED: &str = "it is mounted from elsewhere";
 
 /// What an engine says about a container.
 pub struct DefinedContainer {
@@ -76,7 +82,19 @@ pub async fn ask_definition(
     let helper: &HelperContext = context.helper;
     let asked = async {
         let api = helper.containers.api(container).await?;
-        let definition = api.definition(id).await.map_err(|e| refusal(&e))?;
+        let mut definition = api.definition(id).await.map_err(|e| refusal(&e))?;
+        if definition.mounts.len() > MAX_MOUNTS {
+            let message = format!("the container has more than {MAX_MOUNTS} mounts");
+            return Err(OperationRefusal::failed(message));
+        }
+        for mount in &mut definition.mounts {
+            // Without a container that uses it, such a volume would look like an empty one.
+            if let DefinedMountKind::LocalVolume(name) = &mount.kind
+                && api.is_mounted_volume(name).await.map_err(|e| refusal(&e))?
+            {
+                mount.kind = DefinedMountKind::MountedVolume;
+            }
+        }
         let info = api.info().await.map_err(|e| refusal(&e))?;
         Ok::<_, OperationRefusal>(DefinedContainer {
             api,
@@ -131,7 +149,7 @@ impl DataObstacle {
     pub fn reason(self) -> Result<&'static str, OperationRefusal> {
         match self {
             Self::Elsewhere => Ok("it is not in the directory of its engine"),
-            Self::Mounted => Ok("it is mounted from elsewhere"),
+            Self::Mounted => Ok(MOUNTED),
             Self::Failed(cause) => Err(OperationRefusal::failed(format!(
                 "a directory of the container's engine cannot be opened: {cause}"
             ))),

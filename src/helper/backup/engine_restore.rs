@@ -23,7 +23,7 @@ use super::targets::HelperBackupTarget;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::engines::clients::refusal;
-use crate::engines::{DefinedMountKind, EngineContainerId, EngineDefinition};
+use crate::engines::{DefinedMountKind, EngineContainerId, EngineDefinition, ImageId};
 use crate::lxc::paths::require_stopped;
 use crate::processes::answers::{line, to_its_end};
 use crate::processes::commands::require_root;
@@ -43,7 +43,7 @@ pub async fn restore_engine_container(
     id: &BackupId,
     to: &ContainerRef,
 ) -> Result<OperationEnd, OperationRefusal> {
-    step_end(restore(context, target, id, to).await)
+    step_end(Box::pin(restore(context, target, id, to)).await)
 }
 
 async fn restore(
@@ -66,7 +66,7 @@ async fn restore(
     let stopped = context.relay.wait(stopped_container(helper, to)).await??;
     let defined = ask_definition(context, to, &stopped).await?;
     let backup = open_backup(context, target, id).await?;
-    let RestorableBackup::Archive(checked, manifest) = backup else {
+    let RestorableBackup::Archive(directory, manifest) = backup else {
         let message = "nothing was changed: this backup is not an archive of a container";
         return Err(OperationRefusal::failed(message).into());
     };
@@ -82,7 +82,7 @@ async fn restore(
         return Err(OperationRefusal::failed(message).into());
     }
     let mut stages = Vec::new();
-    let archive = checked.path.join(ARCHIVE);
+    let archive = directory.join(ARCHIVE);
     let unpacked = unpack_all(context, &archive, &opened, &mut stages).await;
     let done = match unpacked {
         Ok(()) => replace_all(context, to, &opened, &stages).await,
@@ -198,7 +198,7 @@ fn layer(
     format: &ArchiveFormat,
     now: &EngineDefinition,
 ) -> Result<(PathBuf, Option<String>), &'static str> {
-    let image = now.image.as_ref().map(|image| image.as_str());
+    let image = now.image.as_ref().map(ImageId::as_str);
     if image.is_none() || format.image.as_deref() != image {
         return Err("the container has another image now");
     }
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn only_what_the_container_may_write_and_still_has_is_replaced() {
         let volume = |name: &str| DefinedMountKind::LocalVolume(name.to_owned());
-        let image = |digit: &str| crate::engines::ImageId::parse(&digit.repeat(64));
+        let image = |digit: &str| ImageId::parse(&digit.repeat(64));
         let mut now = EngineDefinition {
             json: String::new(),
             image: image("a"),

@@ -11,16 +11,15 @@ use gatewren_wire::operations::{
 };
 
 use super::archive::{ArchiveContents, ArchiveMember};
-use super::engine_data::{EngineDirectory, ask_definition, descriptors, require_engine_of_root};
+use super::engine_data::{
+    EngineDirectory, MOUNTED, ask_definition, descriptors, require_engine_of_root,
+};
 use super::source::{BackupSource, ClaimedDefinition};
 use crate::context::operation_context::OperationContext;
 use crate::engines::{DefinedMount, DefinedMountKind, EngineDefinition};
 use crate::host::allowed_paths::{AllowedDirectories, AllowedPath};
 use crate::processes::commands::require_root;
 use crate::processes::step_error::StepError;
-
-/// The most mounts of a container that is backed up; one with more is refused. The manifest lists each.
-const MAX_MOUNTS: usize = 64;
 
 /// The longest path of a mount in a container that is backed up, in bytes; a mount with a longer one is left out.
 const DESTINATION_BYTES: usize = 255;
@@ -97,10 +96,6 @@ impl EngineParts {
         directory: &EngineDirectory,
         allowed: &AllowedDirectories,
     ) -> Result<Self, OperationRefusal> {
-        if definition.mounts.len() > MAX_MOUNTS {
-            let message = format!("the container has more than {MAX_MOUNTS} mounts");
-            return Err(OperationRefusal::failed(message));
-        }
         let mut found = Self::default();
         found.add_layer(definition.layer.as_deref(), directory)?;
         for mount in &definition.mounts {
@@ -145,14 +140,14 @@ impl EngineParts {
         allowed: &AllowedDirectories,
     ) -> Result<(), OperationRefusal> {
         let destination = mount.destination.as_str();
-        let shown = sanitize(&shorten(destination, DESTINATION_BYTES)).to_string();
+        let shown = sanitize(&shorten(destination, DESTINATION_BYTES));
         let is_usual = destination.len() <= DESTINATION_BYTES
             && !destination.contains(char::is_control)
             && destination.starts_with('/');
         match &mount.kind {
             DefinedMountKind::Memory => {}
             _ if !is_usual => {
-                self.leave_out(&format!("the mount at {shown}"), "its path is unusual")
+                self.leave_out(&format!("the mount at {shown}"), "its path is unusual");
             }
             DefinedMountKind::LocalVolume(name) if is_volume_name(name) => {
                 let what = format!("the volume at {shown}");
@@ -171,6 +166,10 @@ impl EngineParts {
             DefinedMountKind::LocalVolume(_) | DefinedMountKind::ForeignVolume(_) => {
                 let what = format!("the volume at {shown}");
                 self.leave_out(&what, "a driver other than the engine's own keeps it");
+            }
+            DefinedMountKind::MountedVolume => {
+                let what = format!("the volume at {shown}");
+                self.leave_out(&what, MOUNTED);
             }
             DefinedMountKind::Bind => {
                 let what = format!("the directory or file of the host at {shown}");

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gatewren_wire::operations::{Backup, BackupId, OperationRefusal};
 
-use super::check::{CheckedBackup, check};
+use super::check::check;
 use super::restic::Restic;
 use super::restic_store::{ResticSnapshot, find};
 use super::targets::HelperBackupTarget;
@@ -15,8 +15,8 @@ use crate::processes::step_error::StepError;
 
 /// A backup that can be restored.
 pub enum RestorableBackup {
-    /// A verified archive.
-    Archive(CheckedBackup, Box<Backup>),
+    /// A verified archive, by the backup's directory.
+    Archive(PathBuf, Box<Backup>),
     /// A snapshot of restic, which is verified as it is restored.
     Snapshot(Restic, ResticSnapshot),
 }
@@ -34,7 +34,7 @@ pub async fn open_backup(
     let mut checked = check(context, target, id).await?;
     let manifest = checked.manifest.take();
     match (&checked.problem, manifest) {
-        (None, Some(manifest)) => Ok(RestorableBackup::Archive(checked, Box::new(manifest))),
+        (None, Some(manifest)) => Ok(RestorableBackup::Archive(checked.path, Box::new(manifest))),
         (problem, _) => {
             let problem = problem.as_deref().unwrap_or("its manifest is missing");
             let message = format!("nothing was changed: the backup cannot be used: {problem}");

@@ -110,11 +110,11 @@ async fn stage_container(
 ) -> Result<(), StepError> {
     let from = stage.join(to.as_str());
     let (definition, manifest) = match backup {
-        RestorableBackup::Archive(checked, manifest) => {
+        RestorableBackup::Archive(directory, manifest) => {
             create_container_dir(context, &from, manifest.as_ref(), true).await?;
             let rootfs = from.join(ROOTFS).display().to_string();
-            archive::unpack(context, &checked.path.join(ARCHIVE), &rootfs).await?;
-            (checked.path.clone(), manifest.as_ref().clone())
+            archive::unpack(context, &directory.join(ARCHIVE), &rootfs).await?;
+            (directory.clone(), manifest.as_ref().clone())
         }
         RestorableBackup::Snapshot(restic, snapshot) => {
             let unpacked = stage.join(UNPACKED);
@@ -283,9 +283,9 @@ async fn restore_files(
 ) -> Result<PathBuf, StepError> {
     create_private_dir(to)?;
     match backup {
-        RestorableBackup::Archive(checked, _) => {
+        RestorableBackup::Archive(directory, _) => {
             let into = to.display().to_string();
-            archive::unpack(context, &checked.path.join(ARCHIVE), &into).await?;
+            archive::unpack(context, &directory.join(ARCHIVE), &into).await?;
             Ok(to.to_owned())
         }
         RestorableBackup::Snapshot(restic, snapshot) => {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use super::archive::{ArchiveBytes, ArchivePath, PathKind, read_archive};
 use super::client::EngineClient;
 use super::container_id::{EngineContainerId, ImageId, SafeReference};
-use super::definition::EngineDefinition;
+use super::definition::{AnsweredVolumeOptions, EngineDefinition};
 use super::disk_use::{
     AnsweredDiskUse, AnsweredPrune, DanglingImage, DanglingVolumes, EngineSizes,
 };
@@ -98,6 +98,13 @@ impl EngineApi {
         let endpoint = EngineEndpoint::Inspect(SafeReference::parse(id.as_str())?);
         let answer: serde_json::Value = self.get(endpoint).await?;
         EngineDefinition::parse(&answer, id)
+    }
+
+    /// Returns whether the engine mounts something, such as a share, on the directory of a volume, by its name.
+    pub async fn is_mounted_volume(&self, name: &str) -> Result<bool, EngineError> {
+        let endpoint = EngineEndpoint::Volume(SafeReference::parse(name)?);
+        let answer: AnsweredVolumeOptions = self.get(endpoint).await?;
+        Ok(answer.is_mounted())
     }
 
     /// Returns the running containers that have a volume mounted, by its name.

@@ -1,6 +1,7 @@
 //! A container's definition as its engine has it, complete, and where its data is. It holds secrets, such as the
 //! environment, so it is written only where root alone reads it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -49,12 +50,29 @@ pub enum DefinedMountKind {
     LocalVolume(String),
     /// A volume of another driver, by the driver's name.
     ForeignVolume(String),
+    /// A volume whose directory the engine mounts from elsewhere, such as a share, while a container uses it.
+    MountedVolume,
     /// A directory or file of the host.
     Bind,
     /// A file system in memory.
     Memory,
     /// Something else, by the engine's word.
     Other(String),
+}
+
+/// What an engine answers about a volume.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct AnsweredVolumeOptions {
+    options: Option<BTreeMap<String, String>>,
+}
+
+impl AnsweredVolumeOptions {
+    /// Whether the engine mounts something on the volume's directory. Other options are owners and quotas.
+    pub(super) fn is_mounted(&self) -> bool {
+        let options = self.options.as_ref();
+        options.is_some_and(|all| all.contains_key("device") || all.contains_key("type"))
+    }
 }
 
 #[derive(Deserialize)]
@@ -191,6 +209,22 @@ mod tests {
             assert!(found.image.is_some() && found.json.contains("\"Env\""));
             assert!(!format!("{found:?}").contains("Env"));
         }
+    }
+
+    #[test]
+    fn a_volume_with_a_device_is_mounted_from_elsewhere() {
+        let is_mounted = |options: &str| {
+            let answer = format!(r#"{{"Name":"v","Options":{options}}}"#);
+            let answer: AnsweredVolumeOptions = serde_json::from_str(&answer).unwrap();
+            answer.is_mounted()
+        };
+        for plain in ["null", "{}", r#"{"size":"1G"}"#, r#"{"o":"uid=1000"}"#] {
+            assert!(!is_mounted(plain), "{plain}");
+        }
+        assert!(is_mounted(
+            r#"{"type":"nfs","o":"addr=nas","device":":/x"}"#
+        ));
+        assert!(is_mounted(r#"{"device":"/srv"}"#) && is_mounted(r#"{"type":"tmpfs"}"#));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) enum EngineEndpoint<'a> {
     List,
     /// One container.
     Inspect(SafeReference<'a>),
+    /// One volume.
+    Volume(SafeReference<'a>),
     /// The running containers that have a volume mounted.
     VolumeUsers(SafeReference<'a>),
     /// Start a container.
@@ -80,6 +82,7 @@ impl EngineEndpoint<'_> {
             | Self::Info
             | Self::List
             | Self::Inspect(_)
+            | Self::Volume(_)
             | Self::VolumeUsers(_)
             | Self::Logs(..)
             | Self::Archive(..)
@@ -137,7 +140,7 @@ impl EngineEndpoint<'_> {
                 "volumes?filters=%7B%22dangling%22%3A%5B%22true%22%5D%7D".to_owned()
             }
             Self::DeleteImage(id) => format!("images/{id}"),
-            Self::DeleteVolume(name) => format!("volumes/{}", name.as_str()),
+            Self::Volume(name) | Self::DeleteVolume(name) => format!("volumes/{}", name.as_str()),
             Self::PruneBuildCache => "build/prune?all=true".to_owned(),
             // {"type":["container"]}
             Self::Events => "events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D".to_owned(),

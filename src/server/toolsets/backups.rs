@@ -137,6 +137,10 @@ struct Restore {
 }
 
 #[derive(Serialize, JsonSchema)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "`backup_create` has `not_included`"
+)]
 struct Restored {
     /// The backup that was restored.
     backup: BackupId,
