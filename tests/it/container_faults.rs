@@ -75,3 +75,38 @@ fn a_command_whose_container_was_stopped_says_so() {
     );
     assert_eq!(home.containers.state("wren"), "STOPPED");
 }
+
+#[test]
+fn a_state_that_another_program_changed_is_shown_at_once() {
+    let Some(mut home) = Home::new() else { return };
+    home.containers.make("wren");
+    home.containers.make("owl");
+    let states = |home: &Home| {
+        let listed = home.call("container_list", json!({}));
+        let listed = listed["containers"].as_array().unwrap().clone();
+        let state = |name: &str| {
+            let found = listed.iter().find(|one| one["name"] == name);
+            found.unwrap()["state"].as_str().unwrap().to_owned()
+        };
+        [state("wren"), state("owl")]
+    };
+    assert_eq!(states(&home), ["stopped", "stopped"]);
+    home.call("container_start", json!({ "container": "wren" }));
+    home.containers.until_ready("wren");
+    assert_eq!(states(&home), ["running", "stopped"]);
+    for (tool, expected) in [
+        ("lxc-freeze", "frozen"),
+        ("lxc-unfreeze", "running"),
+        ("lxc-stop", "stopped"),
+        ("lxc-start", "running"),
+    ] {
+        let kill: &[&str] = if tool == "lxc-stop" { &["-k"] } else { &[] };
+        home.containers.tool(tool, "wren", kill);
+        match tool {
+            "lxc-stop" => home.containers.until_stopped("wren"),
+            "lxc-start" => home.containers.until_ready("wren"),
+            _ => {}
+        }
+        assert_eq!(states(&home), [expected, "stopped"], "{tool}");
+    }
+}

@@ -12,6 +12,7 @@ pub mod jobs;
 pub mod limits;
 pub mod line_filter;
 pub mod log_limiter;
+pub mod lxc_monitor;
 pub mod lxc_tools;
 pub mod operation_context;
 pub mod operation_slots;

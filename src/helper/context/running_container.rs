@@ -15,6 +15,11 @@ use crate::engines::user_container::UserContainer;
 /// The name prefix of an empty cgroup that marks a container, in its own cgroup, as frozen by a helper.
 pub const HELD: &str = "gatewren-held-";
 
+/// LXC's words for the states of a container that does not change.
+pub const RUNNING: &str = "RUNNING";
+pub const FROZEN: &str = "FROZEN";
+pub const STOPPED: &str = "STOPPED";
+
 /// A running container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningContainer {
@@ -177,6 +182,16 @@ impl RunningContainer {
         let is_mark =
             |entry: fs::DirEntry| entry.file_name().as_bytes().starts_with(HELD.as_bytes());
         groups.into_iter().flatten().flatten().any(is_mark)
+    }
+
+    /// LXC's word for its state, by its cgroup: frozen unless a helper froze it for a moment.
+    pub fn lxc_state(&self) -> &'static str {
+        // A helper unfreezes it before it removes its mark, so what is frozen without a mark must still be frozen then.
+        if self.is_frozen() && !self.is_held() && self.is_frozen() {
+            FROZEN
+        } else {
+            RUNNING
+        }
     }
 
     /// Whether its processes are frozen.
