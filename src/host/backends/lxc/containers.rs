@@ -1,5 +1,6 @@
 //! The host's containers, through the helper.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -183,19 +184,23 @@ impl LxcView {
         found.into_iter().next().ok_or_else(ended)
     }
 
-    /// Returns the kernel's facts about this container, or about all running ones, sorted by name.
-    /// An unreadable container is left out of the list.
-    pub async fn vitals_of(
+    /// Returns the usage of this container, or of all running ones. An unreadable container is left out of all.
+    pub async fn usage_of(
         &self,
         container: Option<&ContainerRef>,
-    ) -> Result<Vec<Vitals>, BackendError> {
+    ) -> Result<BTreeMap<ContainerRef, ContainerUsage>, BackendError> {
         if let Some(name) = container {
-            return Ok(vec![self.vitals(name).await?]);
+            return Ok([(name.clone(), self.vitals(name).await?.usage)].into());
         }
-        let mut all = Vec::new();
+        let counted = self.counters().await?.into_iter();
+        let mut all: BTreeMap<_, _> = counted.map(|one| (one.container, one.usage)).collect();
+        // A helper that has just started has found none of them running yet.
         for name in self.list().await? {
+            if all.contains_key(&name) {
+                continue;
+            }
             match self.vitals(&name).await {
-                Ok(vitals) => all.push(vitals),
+                Ok(vitals) => _ = all.insert(name, vitals.usage),
                 Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
                 Err(cause) => debug!(container = %name, %cause, "left out of the measurement"),
             }

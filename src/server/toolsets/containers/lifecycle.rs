@@ -133,19 +133,20 @@ struct Use {
 async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Measured> {
     let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
     let begun = Instant::now();
-    let before = lxc.vitals_of(container.as_ref()).await.map_err(failed)?;
+    let before = lxc.usage_of(container.as_ref()).await.map_err(failed)?;
     sleep(SAMPLE).await;
-    let mut containers = Vec::new();
-    for earlier in before {
-        // A container that stopped in the meantime, or cannot be read, does not hide the others.
-        let later = lxc.vitals(&earlier.container).await;
-        let usage = later.map_or(earlier.usage, |later| later.usage);
-        containers.push(Use {
-            cpu_percent: cpu_percent(&earlier.usage, &usage, begun.elapsed()),
-            container: earlier.container,
+    // A container that stopped in the meantime, or cannot be read, does not hide the others.
+    let mut after = lxc.usage_of(container.as_ref()).await.unwrap_or_default();
+    let time = begun.elapsed();
+    let containers = before.into_iter().map(|(container, earlier)| {
+        let usage = after.remove(&container).unwrap_or(earlier);
+        Use {
+            cpu_percent: cpu_percent(&earlier, &usage, time),
+            container,
             usage,
-        });
-    }
+        }
+    });
+    let containers = containers.collect();
     Ok(Measured { containers })
 }
 
