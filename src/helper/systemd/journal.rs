@@ -85,7 +85,7 @@ async fn of_container(
 }
 
 fn list_of_boots() -> Vec<String> {
-    ["--no-pager", "--utc", "--quiet", "--list-boots"]
+    ["--no-pager", "--quiet", "--list-boots", "--output=json"]
         .map(str::to_owned)
         .into()
 }

@@ -197,7 +197,7 @@ operations! {
             /// The query.
             query: LogQuery,
         } with (container) = reads("container_log", LxcReads).on(container);
-        /// Print the boots in the host's journal, as `journalctl --list-boots` does.
+        /// Print the boots in the host's journal, as `journalctl --list-boots --output=json` does.
         HostBoots {} = reads("host_boots", HostLogs);
         /// Print the lines of the host's journal about planned shutdowns and the end of the journal's daemon, a JSON
         /// object a line.

@@ -1,9 +1,9 @@
-//! Parses the boots in a journal from the output of `journalctl --list-boots`.
+//! Parses the boots in a journal from the output of `journalctl --list-boots --output=json`.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use gatewren_base::sys::{moment_ms, rfc3339};
+use gatewren_base::sys::rfc3339;
 
 /// One boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -22,40 +22,34 @@ pub struct Boot {
     pub last: String,
 }
 
-/// Returns the boots, newest first. The format is stable, except that systemd 254 added a heading
-/// and replaced the dash by a space.
-pub(super) fn boots(text: &str) -> Vec<Boot> {
-    let mut all: Vec<Boot> = text.lines().filter_map(boot).collect();
+/// A boot as journalctl prints it; times are microseconds since 1970.
+#[derive(Debug, Deserialize)]
+struct ListedBoot {
+    // The key is the heading of the column where it has no name of its own.
+    #[serde(alias = "idx")]
+    index: i64,
+    boot_id: String,
+    first_entry: u64,
+    last_entry: u64,
+}
+
+/// Returns the boots, newest first; none if the output is not understood. Its text is of no use: with a list of boots,
+/// journalctl of systemd 252 ignores `--utc`, and prints the times in the zone of the host.
+pub(super) fn boots(json: &str) -> Vec<Boot> {
+    let listed: Vec<ListedBoot> = serde_json::from_str(json).unwrap_or_default();
+    let mut all: Vec<Boot> = listed.into_iter().filter_map(boot).collect();
     all.sort_by_key(|one| std::cmp::Reverse(one.boot));
     all
 }
 
-/// Parses `-1 0d47... Tue 2026-07-28 09:30:00 UTC—Tue 2026-07-28 10:00:00 UTC`.
-fn boot(line: &str) -> Option<Boot> {
-    let line = line.replace('—', " ");
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [
-        number,
-        id,
-        _,
-        first_day,
-        first_time,
-        "UTC",
-        _,
-        last_day,
-        last_time,
-        "UTC",
-    ] = words.as_slice()
-    else {
-        return None;
-    };
-    let moment = |day: &str, time: &str| moment_ms(&format!("{day}T{time}Z")).map(rfc3339);
+fn boot(listed: ListedBoot) -> Option<Boot> {
+    let id = listed.boot_id;
     let is_id = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
-    is_id.then_some(Boot {
-        boot: number.parse().ok()?,
-        id: (*id).to_owned(),
-        first: moment(first_day, first_time)?,
-        last: moment(last_day, last_time)?,
+    is_id.then(|| Boot {
+        boot: listed.index,
+        id,
+        first: rfc3339(listed.first_entry / 1000),
+        last: rfc3339(listed.last_entry / 1000),
     })
 }
 
@@ -64,25 +58,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_of_writing_are_read() {
-        // The formats of journalctl in systemd 252 and 257.
-        let old = "-1 6a1f0d47c3a10d47c3a10d47c3a10d47 Mon 2026-07-27 08:00:00 UTC—Tue 2026-07-28 09:00:00 UTC\n \
-                   0 0d47c3a10d47c3a10d47c3a10d47c3a1 Tue 2026-07-28 09:30:00 UTC—Tue 2026-07-28 10:00:00 UTC\n";
-        let new = "IDX BOOT ID                          FIRST ENTRY                 LAST ENTRY\n\
-                   \x20-1 6a1f0d47c3a10d47c3a10d47c3a10d47 Mon 2026-07-27 08:00:00 UTC Tue 2026-07-28 09:00:00 UTC\n\
-                   \x20 0 0d47c3a10d47c3a10d47c3a10d47c3a1 Tue 2026-07-28 09:30:00 UTC Tue 2026-07-28 10:00:00 UTC\n";
-        let got = boots(old);
-        assert_eq!(got, boots(new));
+    fn the_list_of_systemd_252_is_read() {
+        let got = boots(
+            r#"[{"index":-1,"boot_id":"6a1f0d47c3a10d47c3a10d47c3a10d47","first_entry":1795500000000000,"last_entry":1795600000000000},
+                {"index":0,"boot_id":"1b759ad366784a34b06f8a2f01b19883","first_entry":1795694530321355,"last_entry":1795696429953913}]"#,
+        );
         let [this, before] = got.as_slice() else {
             panic!("{got:?}");
         };
         assert_eq!((this.boot, before.boot), (0, -1));
-        assert_eq!(this.first, "2026-07-28T09:30:00.000Z");
-        assert_eq!(before.last, "2026-07-28T09:00:00.000Z");
+        assert_eq!(this.first, "2026-11-26T12:02:10.321Z");
+        assert_eq!(before.last, "2026-11-25T09:46:40.000Z");
     }
 
     #[test]
-    fn odd_lines_are_no_boots() {
-        assert_eq!(boots("\n-- No entries --\n0 zz a b c UTC d e f UTC\n"), []);
+    fn what_is_no_list_of_boots_has_none() {
+        for odd in [
+            "",
+            "[]",
+            "-- No entries --\n",
+            r#"[{"index":0,"boot_id":"zz","first_entry":1,"last_entry":2}]"#,
+        ] {
+            assert_eq!(boots(odd), [], "{odd}");
+        }
     }
 }
