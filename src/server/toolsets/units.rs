@@ -13,8 +13,8 @@ use gatewren_host::backends::{
 };
 use gatewren_wire::registry::{Cx, HelperClass, Interruption, Page, Result, Risk, Scope, Toolset};
 
-/// The maximum number of units in one list: half the size limit of an answer.
-const MAX_LISTED: u32 = 200;
+/// The maximum number of units in one list: about 33 kB as data and text.
+const MAX_LISTED: u32 = 100;
 
 /// The toolset.
 pub fn tools(units: Arc<SystemdUnits>) -> Toolset<SystemdUnits> {
@@ -62,7 +62,7 @@ impl Changing for Toolset<SystemdUnits> {
 }
 
 /// List the loaded systemd units of the host or of a container with systemd, with their states, sorted by name; at most
-/// 200 a page. `unit_status` describes one, `logs_query` shows its logs.
+/// 100 a page. `unit_status` describes one, `logs_query` shows its logs.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
