@@ -11,8 +11,10 @@ use clap::{Arg, Command};
 
 use super::console::output::{conclude, fail};
 use super::reference::{self, ReferenceField};
+use super::tool_table;
 use gatewren_base::config::{helper_sample, settings_sample};
 use gatewren_server::app::tables;
+use gatewren_wire::registry::Catalog;
 
 /// The name of the hidden subcommand.
 pub const NAME: &str = "__manual";
@@ -133,6 +135,7 @@ fn tools() -> Result<String, String> {
             format!(".It Ic {}\n{words}.Pp\n{remarks}{members}", tool.name())
         })));
     }
+    text.push_str(&figures(&catalog));
     text.push_str(".Sh RESOURCES\n");
     let resources = reference::resources(&catalog).into_iter();
     Ok(text
@@ -140,6 +143,24 @@ fn tools() -> Result<String, String> {
             resources
                 .map(|(uri, words)| format!(".It Li {}\n{}", escape_words(&uri), prose(&words))),
         ))
+}
+
+/// The table of the tools' figures.
+fn figures(catalog: &Catalog) -> String {
+    let line = |columns: &[String]| {
+        let columns: Vec<String> = columns.iter().map(|words| escape_words(words)).collect();
+        format!(".It {}\n", columns.join(" Ta "))
+    };
+    let legend: Vec<String> = tool_table::legend().iter().map(|p| prose(p)).collect();
+    let rows: String = tool_table::rows(catalog)
+        .iter()
+        .map(|row| line(row))
+        .collect();
+    format!(
+        ".Sh FIGURES\n{}.Bl -column container_snapshot_restore disrupt 40000 12345 none\n{}{rows}.El\n",
+        legend.join(".Pp\n"),
+        line(&tool_table::COLUMNS.map(str::to_owned))
+    )
 }
 
 /// The top-level members of a result; `gatewren describe tools` has the nested ones too.
@@ -427,6 +448,7 @@ mod tests {
         assert_eq!(tables, PAGES.len() + 4);
         let tools = table_of("gatewren-tools.7", &root).unwrap().unwrap();
         assert!(tools.contains(".It Ic container_shell\n"));
+        assert!(tools.contains(".It container_stop Ta disrupt Ta "));
         let settings = table_of("gatewren.toml.5", &root).unwrap().unwrap();
         assert!(settings.contains(".It Li listen = "), "{settings:.2000}");
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use super::tool_table;
 use gatewren_base::config::Reach;
 use gatewren_wire::registry::{Catalog, Tool, Viewer};
 
@@ -74,7 +75,7 @@ pub fn remarks(tool: &Tool) -> String {
     parts.join("; ")
 }
 
-/// The tools as text.
+/// The tools as text, then the table of their figures.
 pub fn tools(catalog: &Catalog) -> String {
     let mut text = String::new();
     for (toolset, tools) in toolsets(catalog) {
@@ -96,10 +97,14 @@ pub fn tools(catalog: &Catalog) -> String {
             text.push('\n');
         }
     }
-    text
+    text.push_str("FIGURES\n\n");
+    for paragraph in tool_table::legend() {
+        text.push_str(&wrap_text(&paragraph, 0));
+    }
+    text + "\n" + &tool_table::text(catalog)
 }
 
-/// The tools as JSON, with the descriptions of their results.
+/// The tools as JSON, with the descriptions of their results and their figures.
 pub fn tools_json(catalog: &Catalog) -> Value {
     let tools = toolsets(catalog).into_iter().flat_map(|(_, tools)| tools);
     let described = tools.map(|tool| {
@@ -113,6 +118,8 @@ pub fn tools_json(catalog: &Catalog) -> Value {
         if let Some(entry) = entry.as_object_mut() {
             let more = more.into_iter();
             entry.extend(more.filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))));
+            let figures = tool_table::json_members(tool).into_iter();
+            entry.extend(figures.map(|(key, value)| (key.to_owned(), value)));
         }
         entry
     });
@@ -248,12 +255,15 @@ mod tests {
             "timeout_s (integer, 1 to 300, default 30): The timeout in seconds, after",
             "container (string, required): The container's name",
             "containers[].name (string)",
+            "\nFIGURES\n\nMeasured on ",
+            "\ncontainer_stop             disrupt ",
         ] {
             assert!(text.contains(words), "{words} in\n{text}");
         }
         assert!(text.lines().all(|line| line.len() < 100), "{text}");
         let json = tools_json(&catalog);
         assert_eq!(json.as_array().unwrap().len(), catalog.tools().count());
+        assert!(json[0]["p95_ms"].is_number() || json[0]["p95_ms"].is_null());
         let uris = resources_text(&catalog);
         assert!(uris.contains("gatewren:///public/packageData/{container}\n    One container\n"));
     }
