@@ -5,6 +5,8 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::spaces;
+use crate::support::agents::admit;
 use crate::support::client::Client;
 use crate::support::command::tell_by;
 use crate::support::container::defined;
@@ -276,15 +278,7 @@ fn a_proposal_about_a_container_out_of_sight_is_answered_as_one_about_none() {
         home.0.display()
     );
     let server = server().policy("suggest").settings(&settings).start();
-    let add = |name: &str, policy: &str| {
-        let add = ["agent", "add", name, "--policy", policy, "--space", "media"];
-        let added = tell_by(&server.settings_file(), &add);
-        let client = server.client();
-        let client = client.with_token(added["token"].as_str().unwrap());
-        let list = client.modern("tools/list");
-        wait_until("it comes in", IN_TIME, || list.send().status == 200);
-        client
-    };
+    let add = |name, policy| admit(&server, name, &["--policy", policy, "--space", "media"]);
     let suggesting = add("narrow", "suggest");
     let operating = add("working", "operate");
     let none = |name: &str| json!({ "container": name });
@@ -319,6 +313,69 @@ fn a_proposal_about_a_container_out_of_sight_is_answered_as_one_about_none() {
         propose("container_create", &new),
     );
     assert_eq!(inbox(&server).len(), 2);
+}
+
+/// Whether the arguments of a change name a container.
+fn names(arguments: &Value, container: &str) -> bool {
+    let is_it = |value: &Value| value.to_string().contains(container);
+    let inner = arguments.get("arguments");
+    let keys = [
+        "container",
+        "new_container",
+        "containers",
+        "targets",
+        "items",
+        "backup",
+        "stack",
+    ];
+    keys.iter().any(|key| arguments.get(key).is_some_and(is_it))
+        || inner.is_some_and(|inner| names(inner, container))
+}
+
+#[test]
+fn no_tool_makes_a_change_about_a_container_of_another_space_or_about_none() {
+    if !is_root() {
+        return skip("whether a container exists needs root");
+    }
+    let home = defined(&["jellyfin", "elsewhere"]);
+    let settings = format!(
+        "[spaces.media]\ncontainers = [\"jellyfin\"]\n[inbox]\nper_agent = 4096\n[lxc]\nlxcpath = \"{}\"\n",
+        home.0.display()
+    );
+    let server = server().policy("suggest").settings(&settings).start();
+    let classes = ["scan", "write", "disrupt", "execute", "reveal", "persist"];
+    let modes = classes.map(|class| format!("{class}=propose"));
+    let modes = modes.iter().flat_map(|mode| ["--mode", mode.as_str()]);
+    let options = ["--policy", "suggest", "--space", "media"];
+    let options: Vec<&str> = options.into_iter().chain(modes).collect();
+    let agent = admit(&server, "narrow", &options);
+    let offers = call(&agent, "context", json!({}));
+    let mut tried = 0;
+    for offer in offers["proposals"].as_array().unwrap() {
+        let tool = offer["tool"].as_str().unwrap();
+        let offer = call(&agent, "context", json!({ "tool": tool }));
+        let schema = &offer["proposals"][0]["arguments"];
+        let definition = json!({ "name": tool, "inputSchema": schema });
+        for container in ["elsewhere", "nowhere"] {
+            for arguments in spaces::arguments(&definition, container) {
+                if !names(&arguments, container) {
+                    continue;
+                }
+                tried += 1;
+                let proposal = agent.call("propose_change", propose(tool, &arguments));
+                let answer = proposal.send().rpc();
+                let is_change = answer["result"]["structuredContent"]["change"].is_string();
+                assert!(!is_change, "{tool} {arguments}: {answer}");
+            }
+        }
+    }
+    assert!(tried > 80, "only {tried} calls about a container");
+    let changes = inbox(&server);
+    let about = |(_, arguments, ..): &&(String, String, String, String)| {
+        let arguments: Value = serde_json::from_str(arguments).unwrap();
+        names(&arguments, "elsewhere") || names(&arguments, "nowhere")
+    };
+    assert_eq!(changes.iter().find(about), None);
 }
 
 #[test]

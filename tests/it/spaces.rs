@@ -348,7 +348,7 @@ pub fn value(parameter: &str, container: &str) -> Value {
 }
 
 /// Returns the arguments to try a tool with: the required ones, and these with each other parameter.
-fn arguments(tool: &Value, container: &str) -> Vec<Value> {
+pub fn arguments(tool: &Value, container: &str) -> Vec<Value> {
     let schema = &tool["inputSchema"];
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let required: Vec<&str> = required.iter().map(|name| name.as_str().unwrap()).collect();

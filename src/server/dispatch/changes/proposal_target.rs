@@ -17,10 +17,19 @@ const KNOWN_BY: [(&str, &str); 4] = [
     ("unit", "unit_status"),
     ("job", "job_get"),
     ("stack", "stack_info"),
-    (CONTAINER, "container_config_get"),
+    (CONTAINER, CONTAINER_KNOWN_BY),
 ];
 
 const CONTAINER: &str = "container";
+
+/// The argument for the name of a container that a call creates beside its target, and the older name for it.
+const NEW_CONTAINER: [&str; 2] = ["new_container", "new_name"];
+
+/// The tool that fails if a container does not exist.
+const CONTAINER_KNOWN_BY: &str = "container_config_get";
+
+/// The most containers that are looked up beside the target. The tools accept no longer lists.
+const MAX_LOOKED_UP: usize = 64;
 
 /// Refuses a proposal with invalid arguments, and a proposal about a container, a stack, a unit or a job that does not
 /// exist or that the agent cannot see. The error is that of a call about the same target. When existence cannot be
@@ -44,15 +53,14 @@ pub(in crate::dispatch) async fn check_target(
     {
         return Err(ToolError::new("the host is outside this agent's reach"));
     }
+    check_beside(call, arguments)?;
+    for name in containers_beside(arguments).take(MAX_LOOKED_UP) {
+        let question = Map::from_iter([(CONTAINER.to_owned(), Value::from(name))]);
+        look_up(engine, call, CONTAINER_KNOWN_BY, question).await?;
+    }
     let is_named = |name: &str| arguments.get(name).is_some_and(Value::is_string);
     let mut known_by = KNOWN_BY.iter();
     let Some(&(argument, name)) = known_by.find(|(argument, _)| is_named(argument)) else {
-        return Ok(());
-    };
-    let asked = engine.catalog.tool(name).filter(|t| engine.catalog.has(t));
-    let Some((asked, permit)) =
-        asked.and_then(|asked| Some((asked, judge_target_check(&call.context.who, asked)?)))
-    else {
         return Ok(());
     };
     let mut question = Map::new();
@@ -60,6 +68,22 @@ pub(in crate::dispatch) async fn check_target(
         let value = arguments.get(name).filter(|value| value.is_string());
         question.extend(value.map(|value| (name.to_owned(), value.clone())));
     }
+    look_up(engine, call, name, question).await
+}
+
+/// Calls a tool that fails if the target does not exist, within the agent's access.
+async fn look_up(
+    engine: &Engine,
+    call: &Call,
+    by: &str,
+    question: Map<String, Value>,
+) -> Result<(), ToolError> {
+    let asked = engine.catalog.tool(by).filter(|t| engine.catalog.has(t));
+    let Some((asked, permit)) =
+        asked.and_then(|asked| Some((asked, judge_target_check(&call.context.who, asked)?)))
+    else {
+        return Ok(());
+    };
     let cx = surroundings(call, reference::next(), InputAnswers::default());
     let requester = Requester::Agent(cx.caller().agent.clone());
     match on_behalf_of(requester, asked.run(permit, question, cx)).await {
@@ -68,16 +92,53 @@ pub(in crate::dispatch) async fn check_target(
     }
 }
 
+/// The containers that lists in the arguments name: of an update, and those with a snapshot that is to be deleted.
+fn containers_beside(arguments: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let list = |name: &str| arguments.get(name).and_then(Value::as_array);
+    let named = list("containers").into_iter().flatten();
+    let updated = list("targets").into_iter().flatten();
+    let deleted = list("items").into_iter().flatten();
+    let snapshot = |item: &'_ Value| -> Option<&str> {
+        let snapshot = item.get("id")?.as_str()?.strip_prefix("snapshot:")?;
+        snapshot.rsplit_once('/').map(|(container, _)| container)
+    };
+    named
+        .filter_map(Value::as_str)
+        .chain(updated.filter_map(|target| target.get(CONTAINER)?.as_str()))
+        .chain(deleted.filter_map(snapshot))
+}
+
+/// Refuses a new name, and a backup of a container, outside of the agent's reach. A backup may outlive its container, so
+/// only the name counts.
+fn check_beside(call: &Call, arguments: &Map<String, Value>) -> Result<(), ToolError> {
+    let reach = call.context.who.reach();
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let new = NEW_CONTAINER.iter().find_map(|name| text(name));
+    if let Some(name) = new.filter(|name| !reach.container(name)) {
+        return Err(outside(name));
+    }
+    let backup = text("backup").and_then(|id| Some((id, id.rsplit_once('@')?.0)));
+    match backup {
+        Some((id, subject)) if !subject.starts_with('/') && !reach.container(subject) => {
+            Err(ToolError::new(format!("there is no backup '{id}'")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn outside(name: &str) -> ToolError {
+    ToolError::new(format!(
+        "a container '{name}' would be outside this agent's reach"
+    ))
+}
+
 /// The check for a tool that creates a container: an agent cannot create one outside of its reach.
 fn check_new(call: &Call, tool: &Tool, arguments: &Map<String, Value>) -> Result<(), ToolError> {
     let (Scope::Container(argument) | Scope::HostOr(argument)) = tool.scope() else {
         return Ok(());
     };
     match arguments.get(argument).and_then(Value::as_str) {
-        Some(name) if !call.context.who.reach().container(name) => {
-            let words = format!("a container '{name}' would be outside this agent's reach");
-            Err(ToolError::new(words))
-        }
+        Some(name) if !call.context.who.reach().container(name) => Err(outside(name)),
         _ => Ok(()),
     }
 }
