@@ -15,7 +15,8 @@ use super::units::{UnitState, systemd_runs};
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{now_ms, rfc3339};
 use gatewren_gate::owner_actions::{expires_soon, sanitize, token_status};
-use gatewren_store::vault::{Agent, AuditReader, CallFilter, Vault};
+use gatewren_server::watches::WatchView;
+use gatewren_store::vault::{Agent, AuditReader, CallFilter, Schedule, Vault, VaultError};
 
 /// Exit code: the server does not answer; the same as of `systemctl status`.
 const NOT_SERVING: u8 = 3;
@@ -52,6 +53,23 @@ struct VaultSummary {
     waiting: usize,
     newest_call: Option<(String, String)>,
     password: bool,
+    schedules: ScheduleCounts,
+    watches: WatchCounts,
+}
+
+/// The schedules of all agents that are active.
+struct ScheduleCounts {
+    active: usize,
+    /// Those whose last run failed.
+    failing: usize,
+}
+
+/// The watches of all agents.
+struct WatchCounts {
+    total: usize,
+    fired: usize,
+    /// Those whose last check failed.
+    unchecked: usize,
 }
 
 /// Runs the command.
@@ -135,7 +153,50 @@ fn read_vault(place: &InstanceArgs, settings: &Settings) -> Result<VaultSummary,
         waiting: vault.changes().list(true).map_err(words)?.len(),
         newest_call: newest,
         password: vault.owner().password().map_err(words)?.is_some(),
+        schedules: ScheduleCounts::of(&vault).map_err(words)?,
+        watches: WatchCounts::of(&vault).map_err(words)?,
     })
+}
+
+impl ScheduleCounts {
+    fn of(vault: &Vault) -> Result<Self, VaultError> {
+        let mut all = vault.schedules().list()?;
+        all.retain(Schedule::is_active);
+        Ok(Self {
+            active: all.len(),
+            failing: all.iter().filter(|one| one.failing).count(),
+        })
+    }
+
+    fn line(&self) -> Option<String> {
+        let failing = match self.failing {
+            0 => "none is failing".to_owned(),
+            some => format!("{some} failing: gatewren schedule list"),
+        };
+        (self.active > 0).then(|| format!("  runs    {} active schedules; {failing}", self.active))
+    }
+}
+
+impl WatchCounts {
+    fn of(vault: &Vault) -> Result<Self, VaultError> {
+        let all = vault.watches().list()?;
+        let views: Vec<WatchView> = all.iter().filter_map(WatchView::of).collect();
+        Ok(Self {
+            total: all.len(),
+            fired: views.iter().filter(|view| view.phase == "fired").count(),
+            unchecked: views.iter().filter(|view| view.unchecked).count(),
+        })
+    }
+
+    fn line(&self) -> Option<String> {
+        let found = match (self.fired, self.unchecked) {
+            (0, 0) => "none has fired".to_owned(),
+            (fired, unchecked) => {
+                format!("{fired} fired, {unchecked} cannot be checked: gatewren watch list")
+            }
+        };
+        (self.total > 0).then(|| format!("  watches {}; {found}", self.total))
+    }
 }
 
 fn words(cause: impl std::fmt::Display) -> String {
@@ -242,6 +303,8 @@ impl VaultSummary {
             0 => "  inbox   no open changes".to_owned(),
             some => format!("  inbox   {some} open: gatewren inbox list"),
         });
+        lines.extend(self.schedules.line());
+        lines.extend(self.watches.line());
         if let Some((at, call)) = &self.newest_call {
             lines.push(format!("  calls   last one: {} at {at}", sanitize(call)));
         }
@@ -270,6 +333,18 @@ impl VaultSummary {
                 json!(newest.map(|(at, call)| json!({ "at": at, "call": call }))),
             ),
             ("owner_password".to_owned(), json!(self.password)),
+            (
+                "schedules".to_owned(),
+                json!({ "active": self.schedules.active, "failing": self.schedules.failing }),
+            ),
+            (
+                "watches".to_owned(),
+                json!({
+                    "total": self.watches.total,
+                    "fired": self.watches.fired,
+                    "unchecked": self.watches.unchecked,
+                }),
+            ),
         ]
     }
 }

@@ -393,6 +393,16 @@ fn an_agent_learns_nothing_of_another_agents_schedules_and_changes_none() {
         assert_eq!(never, missing.send().failure(), "{tool}");
     }
     assert_eq!(shown(&home.0, "mine")["status"], "active");
+    let resource = |client: &Client| {
+        let read = client.modern("resources/read").uri("gatewren:///schedules");
+        read.send().result()["contents"][0]["text"].clone()
+    };
+    let own: Value = serde_json::from_str(resource(&one).as_str().unwrap()).unwrap();
+    assert_eq!(own["schedules"][0]["name"], "mine");
+    assert_eq!(resource(&other), r#"{"schedules":[]}"#);
+    let listed = |client: &Client| client.modern("resources/list").send().result().to_string();
+    assert!(listed(&one).contains("gatewren:///schedules"));
+    assert!(!listed(&other).contains("gatewren:///schedules"));
     let paused = one.call("schedule_pause", json!({ "schedule": "mine" }));
     assert_eq!(paused.send().data()["status"], "paused");
     refused(&home.0, &["schedule", "run", "mine"]);

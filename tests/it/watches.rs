@@ -243,6 +243,11 @@ fn an_operator_waits_for_the_owner_and_the_approved_watch_is_created() {
     let change = proposed["change"].as_str().unwrap();
     let shown = tell_by(&server.settings_file(), &["inbox", "show", change]);
     assert!(shown.to_string().contains("port_closed"), "{shown}");
+    let plan = shown["watch"].as_str().unwrap();
+    assert!(
+        plan.starts_with("Check every 30 s whether TCP port 9 is closed."),
+        "{plan}"
+    );
     tell_by(&server.settings_file(), &["inbox", "approve", change]);
     wait_until("it is created", IN_TIME, || watches(&client).len() == 1);
     let bad = json!({ "name": "x", "kind": "port_closed", "target": "no port" });
@@ -251,6 +256,55 @@ fn an_operator_waits_for_the_owner_and_the_approved_watch_is_created() {
         why.contains("must be a port"),
         "a proposal is checked too: {why}"
     );
+}
+
+/// The resource with a client's own watches.
+fn resource(client: &Client) -> Value {
+    let read = client.modern("resources/read").uri("gatewren:///watches");
+    let result = read.send().result();
+    serde_json::from_str(result["contents"][0]["text"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn a_paused_watch_is_not_checked_and_is_shown_as_paused_everywhere() {
+    let server = server().policy("admin").settings("").start();
+    let (client, other) = (
+        server.client(),
+        admit(&server, "other", &["--policy", "admin"]),
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let watch =
+        json!({ "name": "p", "kind": "port_closed", "target": port, "for_s": 0, "every_s": 15 });
+    create(&client, watch);
+    let pause = |client: &Client, paused: bool| {
+        let arguments = json!({ "name": "p", "paused": paused });
+        client.call("watch_pause", arguments).send()
+    };
+    assert!(
+        pause(&other, true)
+            .failure()
+            .contains("no watch of the name")
+    );
+    assert_eq!(pause(&client, true).data()["phase"], "paused");
+    drop(listener);
+    let seen = resource(&client)["watches"].clone();
+    assert_eq!(seen, json!(watches(&client)));
+    assert_eq!(seen[0]["phase"], "paused");
+    assert_eq!(resource(&other)["watches"], json!([]));
+    let status = || {
+        let said = tell_by(&server.settings_file(), &["status"]);
+        said["watches"].clone()
+    };
+    let expected = json!({ "total": 1, "fired": 0, "unchecked": 0 });
+    assert_eq!(status(), expected, "the closed port was not noticed");
+    pause(&client, false).data();
+    wait_until("it fires at once", IN_TIME, || {
+        phase(&client, "p") == "fired"
+    });
+    let expected = json!({ "total": 1, "fired": 1, "unchecked": 0 });
+    wait_until("the status has it", IN_TIME, || status() == expected);
+    assert_eq!(messages(&client, "is closed").len(), 1);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use gatewren_gate::owner_actions::{
     ShownArgument, Staleness, change_arguments, result_text, schedule_words,
 };
 use gatewren_host::backends::neutralise;
+use gatewren_server::watches::watch_words;
 use gatewren_store::vault::{Change, ChangeStatus, hex};
 
 /// The maximum number of characters of arguments in a line of a list. Longer arguments are left out completely:
@@ -69,6 +70,11 @@ pub fn brief(inbox: &InboxContext, change: &Change, as_of: Option<&str>) -> Valu
     value
 }
 
+/// The watch that a change would create, in words.
+fn watch_of(change: &Change) -> Option<String> {
+    watch_words(&change.tool, &change.proven_arguments()?)
+}
+
 /// A change in full, as JSON.
 pub fn whole(inbox: &InboxContext, change: &Change, staleness: &Staleness) -> Value {
     let mut value = common(inbox, change);
@@ -79,6 +85,7 @@ pub fn whole(inbox: &InboxContext, change: &Change, staleness: &Staleness) -> Va
         json!(change.proven_arguments().is_some()),
     );
     set(&mut value, "schedule", json!(schedule_words(change)));
+    set(&mut value, "watch", json!(watch_of(change)));
     set(&mut value, "rests_on", json!(change.rests_on));
     set(&mut value, "moved_since", staleness.to_json());
     set(
@@ -107,6 +114,7 @@ pub fn page(inbox: &InboxContext, change: &Change, staleness: &Staleness) -> Str
         row("about", change.target.as_deref().unwrap_or("-")),
     ];
     rows.extend(schedule_words(change).map(|words| row("schedule", &words)));
+    rows.extend(watch_of(change).map(|words| row("watch", &words)));
     rows.extend(arguments(change));
     rows.push(row("sha256", &hex(&change.arguments_sha256)));
     if change.proven_arguments().is_none() {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::open_changes::OpenChangeCounts;
 use super::own_logins::{changing_calls, own_logins};
-use crate::dispatch::{ChangeResources, OpenSessionTable, session_tools};
+use crate::dispatch::{ChangeResources, OpenSessionTable, ScheduleResources, session_tools};
 use crate::dispatch::{change_tools, schedule_tools};
 use crate::notify::NotificationSender;
 use crate::toolsets::{
     self, AccessSources, AgentLimits, ChangeSources, DiagnosisSources, HistoryResources,
     HistorySources, LoginSources, OutputResources, StateResources,
 };
-use crate::watches::{WatchProbes, WatchTools, tools as watch_tools};
+use crate::watches::{WatchProbes, WatchResources, WatchTools, tools as watch_tools};
 use gatewren_base::config::LiveSettings;
 use gatewren_host::backends::{
     Backups, DiskReports, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs,
@@ -189,6 +189,10 @@ pub fn catalog_of(
     let resources = CombinedResources::new(Arc::new(resources), history);
     let changes = ChangeResources(sources.vault.clone());
     let resources = CombinedResources::new(Arc::new(resources), changes);
+    let schedules = ScheduleResources(sources.vault.clone());
+    let resources = CombinedResources::new(Arc::new(resources), schedules);
+    let watches = WatchResources(sources.vault.clone());
+    let resources = CombinedResources::new(Arc::new(resources), watches);
     let resources: Arc<dyn ResourceSource> = Arc::new(resources);
     catalog.add(toolsets::library(resources.clone()))?;
     catalog.add(toolsets::proposals())?;

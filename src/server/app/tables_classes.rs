@@ -21,6 +21,7 @@ const NO_CODE: &[(&str, &[&str])] = &[
     ]),
     ("changes records of gatewren's own, which are data and never executed", &[
         "change_withdraw", "notification_mark", "notification_remove", "session_kill", "state_put", "watch_delete",
+        "watch_pause",
     ]),
     ("leaves a proposal: nothing runs before the owner approves it", &["propose_change"]),
     ("ends processes that a call of class execute started", &["job_cancel"]),

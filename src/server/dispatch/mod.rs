@@ -40,6 +40,7 @@ pub use changes::tools::change_tools;
 pub use engine::Engine;
 pub use instructions::instructions;
 pub use listing::Listing;
+pub use schedules::resources::ScheduleResources;
 pub use schedules::runner::end_abandoned_runs;
 pub use schedules::tools::schedule_tools;
 pub use session_tools::{OpenSession, OpenSessionTable, OpenSessions, session_tools};

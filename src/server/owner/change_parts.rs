@@ -11,6 +11,7 @@ use super::page_error::PageError;
 use super::parts::{name, notes, notice, time};
 use super::site::{OwnerSite, SignedInRequest};
 use super::texts;
+use crate::watches::watch_words;
 use gatewren_base::sys::{exact_lines, text_notes};
 use gatewren_gate::owner_actions::{Staleness, exact_arguments, find_staleness, schedule_words};
 use gatewren_store::vault::{Change, ChangeStatus, hex};
@@ -137,6 +138,7 @@ pub fn facts(
             (notes(&text_notes(reason)))
         }
         @if let Some(words) = schedule_words(change) { p { strong { bdi { (words) } } } }
+        @if let Some(words) = watch_of(change) { p { strong { bdi { (words) } } } }
         h3 { (texts::WOULD_DO) }
         (diff(change, &document.root))
         details {
@@ -146,4 +148,9 @@ pub fn facts(
         }
         (rests(change, &moved))
     })
+}
+
+/// The watch that a change would create, in words.
+fn watch_of(change: &Change) -> Option<String> {
+    watch_words(&change.tool, &change.proven_arguments()?)
 }

@@ -67,6 +67,9 @@ pub struct WatchSpec {
     pub for_s: u32,
     /// The interval between two checks in seconds.
     pub every_s: u32,
+    /// Whether it is not checked for now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
 }
 
 /// Why a condition is not valid, and what to do.
@@ -239,6 +242,21 @@ impl WatchSpec {
     /// The condition in words, as its agent and the owner read it.
     pub fn words(&self) -> String {
         self.describe(self.target.as_deref().unwrap_or_default())
+    }
+
+    /// What a watch of this condition does, in words, for the owner who decides about it.
+    pub fn plan_words(&self) -> String {
+        let seers = match &self.container {
+            Some(container) => format!("the agents that may see container {container}"),
+            None => "the agents that may see the host".to_owned(),
+        };
+        format!(
+            "Check every {} s whether {}. Once that has held for {} s, notify the owner and {seers}, and again when it \
+             ends. This goes on until the watch is deleted or its agent's access ends.",
+            self.every_s,
+            self.words(),
+            self.for_s
+        )
     }
 
     /// The condition in words for everyone who may read the notification: without the query of a URL, which may

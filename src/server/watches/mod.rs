@@ -6,6 +6,7 @@ mod monitor;
 mod permission;
 mod phase;
 mod probes;
+mod resources;
 mod tools;
 mod view;
 
@@ -14,5 +15,6 @@ pub use monitor::WatchMonitor;
 pub use permission::probing_tools;
 pub use phase::{WatchPhase, WatchState};
 pub use probes::WatchProbes;
-pub use tools::{WatchTools, tools};
-pub use view::WatchView;
+pub use resources::WatchResources;
+pub use tools::{WatchTools, tools, watch_words};
+pub use view::{OwnWatches, WatchView};

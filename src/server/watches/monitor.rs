@@ -103,24 +103,31 @@ impl WatchMonitor {
         schedule.retain(|id, _| all.iter().any(|watch| watch.id == *id));
         let now = Instant::now();
         for watch in all {
-            if schedule.contains_key(&watch.id) {
+            let known = schedule.get(&watch.id);
+            if known.is_some_and(|known| known.watch.spec == watch.spec) {
                 continue;
             }
-            let parsed = serde_json::from_str(&watch.spec);
-            let state = serde_json::from_str(&watch.state);
-            let (Ok(spec), Ok(state)) = (parsed, state) else {
+            let parsed: Result<WatchSpec, _> = serde_json::from_str(&watch.spec);
+            let stored: Result<WatchState, _> = serde_json::from_str(&watch.state);
+            let (Ok(spec), Ok(stored)) = (parsed, stored) else {
                 tracing::error!(
                     watch = watch.id,
                     "cannot read a watch; a newer gatewren wrote it"
                 );
                 continue;
             };
+            // What is known may be newer than what is stored.
+            let mut state = known.map_or(stored, |known| known.state.clone());
+            if known.is_some_and(|known| known.spec.paused) && !spec.paused {
+                state.resume(now_ms());
+            }
             let one = ScheduledWatch {
                 spec,
                 state,
                 ready: now,
                 next: now,
-                is_running: false,
+                // A check that runs when the watch is paused or resumed ends as it began.
+                is_running: known.is_some_and(|known| known.is_running),
                 watch,
             };
             schedule.insert(one.watch.id.clone(), one);
@@ -132,7 +139,7 @@ impl WatchMonitor {
         let now = Instant::now();
         let mut due: Vec<&mut ScheduledWatch> = schedule
             .values_mut()
-            .filter(|one| !one.is_running && one.next <= now)
+            .filter(|one| !one.is_running && !one.spec.paused && one.next <= now)
             .collect();
         due.sort_by_key(|one| one.next);
         for one in due {
@@ -222,7 +229,9 @@ fn next_check(schedule: &Schedule, running: usize) -> Instant {
     if running >= AT_ONCE {
         return idle;
     }
-    let waiting = schedule.values().filter(|one| !one.is_running);
+    let waiting = schedule
+        .values()
+        .filter(|one| !one.is_running && !one.spec.paused);
     waiting.map(|one| one.next).min().unwrap_or(idle).min(idle)
 }
 

@@ -133,6 +133,13 @@ impl WatchState {
         self.announce(now_ms)
     }
 
+    /// Begins after a pause: the time of the pause does not count for a condition that was pending.
+    pub fn resume(&mut self, now_ms: u64) {
+        if self.phase == WatchPhase::Pending {
+            (self.phase, self.since_ms) = (WatchPhase::Clear, now_ms);
+        }
+    }
+
     /// Whether anything but the time of the last check differs from `before`, or that time is older than `age_ms`.
     pub fn is_worth_writing(&self, before: &Self, age_ms: u64) -> bool {
         let mut same = before.clone();
@@ -222,6 +229,20 @@ mod tests {
             let reading = if at % 2 == 0 { holds() } else { clear() };
             assert_eq!(state.advance(reading, 60_000, at * 30_000), None, "{at}");
         }
+    }
+
+    #[test]
+    fn the_time_of_a_pause_does_not_count() {
+        let mut state = WatchState::default();
+        state.advance(holds(), 60_000, 1_000);
+        state.resume(500_000);
+        assert_eq!(state.advance(holds(), 60_000, 510_000), None);
+        let due = state.advance(holds(), 60_000, 570_000);
+        assert_eq!(due, Some(DueMessage::Fired(false)));
+        state.resume(600_000);
+        assert_eq!(state.advance(holds(), 60_000, 610_000), None, "announced");
+        let due = state.advance(clear(), 60_000, 620_000);
+        assert_eq!(due, Some(DueMessage::Recovered(false)));
     }
 
     #[test]

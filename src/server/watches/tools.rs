@@ -1,4 +1,4 @@
-//! `watch_create`, `watch_list` and `watch_delete`: conditions that the server checks for an agent.
+//! `watch_*`: conditions that the server checks for an agent.
 //!
 //! They are here and not in the toolsets, because watches are stored in the vault, which toolsets cannot import.
 
@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::condition::{MAX_EVERY_S, MAX_FOR_S, MIN_EVERY_S, WatchKind, WatchSpec};
-use super::permission::check_permission;
+use super::permission::{CREATE, check_permission};
 use super::phase::{WatchReading, WatchState};
 use super::probes::WatchProbes;
-use super::view::WatchView;
+use super::view::{OwnWatches, WatchView};
 use crate::toolsets::{BoundedNumber, failed};
 use gatewren_base::config::LiveSettings;
+use gatewren_base::sys::exact_line;
 use gatewren_gate::auth::Agents;
 use gatewren_host::backends::ContainerRef;
 use gatewren_store::vault::{
@@ -42,6 +44,9 @@ pub fn tools(tools: Arc<WatchTools>) -> Toolset<WatchTools> {
         .answering("watch_list", Risk::Read, list)
         .about(Scope::Within)
         .titled("List your watches")
+        .answering("watch_pause", Risk::Write, pause)
+        .about(Scope::Within)
+        .titled("Pause or resume a watch")
         .answering("watch_delete", Risk::Write, delete)
         .about(Scope::Within)
         .titled("Delete a watch")
@@ -116,6 +121,7 @@ impl TryFrom<CreateFields> for Create {
             limit: fields.limit,
             for_s: fields.for_s.get(),
             every_s: fields.every_s.get(),
+            paused: false,
         };
         spec.check()?;
         Ok(Self {
@@ -195,21 +201,42 @@ fn added_watch(added: AddedWatch) -> Result<StoredWatch> {
 #[serde(deny_unknown_fields)]
 struct List {}
 
-#[derive(Serialize)]
-struct Listed {
-    /// The watches.
-    watches: Vec<WatchView>,
+async fn list(tools: Arc<WatchTools>, List {}: List, cx: Cx) -> Result<Answer> {
+    let own = OwnWatches::of(&tools.vault, &cx.caller().agent);
+    Ok(Answer::data(&own.map_err(|cause| unusable(&cause))?)?)
 }
 
-async fn list(tools: Arc<WatchTools>, List {}: List, cx: Cx) -> Result<Answer> {
-    let all = tools.vault.watches().list();
-    let all = all.map_err(|cause| unusable(&cause))?;
-    let own = all
-        .iter()
-        .filter(|watch| *watch.agent == *cx.caller().agent);
-    Ok(Answer::data(&Listed {
-        watches: own.filter_map(WatchView::of).collect(),
-    })?)
+/// Pause one of your watches, so that nothing is checked or sent about it, or resume it with `paused` false: it is then
+/// checked at once. Returns the watch; `watch_delete` ends it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Pause {
+    /// The watch's name, as you gave it.
+    name: String,
+    /// Whether it is paused.
+    #[serde(default = "yes")]
+    paused: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+async fn pause(tools: Arc<WatchTools>, Pause { name, paused }: Pause, cx: Cx) -> Result<Answer> {
+    let table = tools.vault.watches();
+    let own = table.list_of(&cx.caller().agent);
+    let mut own = own.map_err(|cause| unusable(&cause))?.into_iter();
+    let watch = own
+        .find(|watch| watch.name == name)
+        .ok_or_else(|| absent(&name))?;
+    let spec: WatchSpec = serde_json::from_str(&watch.spec).map_err(|_| unknown_version())?;
+    let spec = as_json(&WatchSpec { paused, ..spec })?;
+    let replaced = table.replace_spec(&watch, spec.clone()).await;
+    if !replaced.map_err(|cause| unusable(&cause))? {
+        return Err(absent(&name));
+    }
+    let watch = StoredWatch { spec, ..watch };
+    Ok(Answer::data(&WatchView::of(&watch))?)
 }
 
 /// Delete one of your watches and return it as it was last; nothing is sent about it any more. A watch that is not
@@ -228,13 +255,20 @@ async fn delete(tools: Arc<WatchTools>, Delete { name }: Delete, cx: Cx) -> Resu
     };
     let removed = tools.vault.watches().remove(watch).await;
     let removed = removed.map_err(|cause| unusable(&cause))?;
-    let Some(view) = removed.as_ref().and_then(WatchView::of) else {
-        let words = format!("You have no watch of the name {name:?}");
-        return Err(ToolError::new(words)
-            .hint("watch_list lists your watches.")
-            .into());
-    };
-    Ok(Answer::data(&view)?)
+    let view = removed.as_ref().and_then(WatchView::of);
+    Ok(Answer::data(&view.ok_or_else(|| absent(&name))?)?)
+}
+
+/// The same error for a watch that never existed and for one of another agent.
+fn absent(name: &str) -> Interruption {
+    let error = ToolError::new(format!("You have no watch of the name {name:?}"));
+    error.hint("watch_list lists your watches.").into()
+}
+
+fn unknown_version() -> ToolError {
+    ToolError::new(
+        "A newer gatewren wrote this watch, so it cannot be changed. watch_delete ends it.",
+    )
 }
 
 fn as_json(value: &impl Serialize) -> Result<String> {
@@ -251,4 +285,43 @@ fn unusable(cause: &VaultError) -> Interruption {
         )
     }
     .into()
+}
+
+/// Describes the watch that a call of `watch_create` creates, on one line, for the owner who decides about it. `None` for
+/// other tools, and for arguments that the tool refuses.
+pub fn watch_words(tool: &str, arguments: &Map<String, Value>) -> Option<String> {
+    if tool != CREATE.name {
+        return None;
+    }
+    let asked: Create = serde_json::from_value(Value::Object(arguments.clone())).ok()?;
+    Some(exact_line(&asked.spec.plan_words()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_proposed_watch_is_described_with_what_is_checked_and_who_is_notified() {
+        let arguments =
+            json!({ "name": "n", "kind": "container", "container": "web", "for_s": 120 });
+        let words = watch_words("watch_create", arguments.as_object().unwrap()).unwrap();
+        assert_eq!(
+            words,
+            "Check every 30 s whether container web is not running. Once that has held for 120 s, notify the owner and \
+             the agents that may see container web, and again when it ends. This goes on until the watch is deleted or \
+             its agent's access ends."
+        );
+        let refused = json!({ "name": "n", "kind": "container" });
+        assert_eq!(
+            watch_words("watch_create", refused.as_object().unwrap()),
+            None
+        );
+        assert_eq!(
+            watch_words("watch_delete", arguments.as_object().unwrap()),
+            None
+        );
+    }
 }

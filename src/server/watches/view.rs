@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::condition::WatchSpec;
 use super::phase::WatchState;
 use gatewren_base::sys::rfc3339;
-use gatewren_store::vault::StoredWatch;
+use gatewren_store::vault::{StoredWatch, Vault, VaultError};
 
 /// A watch. Times are RFC 3339.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,8 +16,8 @@ pub struct WatchView {
     pub name: String,
     /// The condition in words.
     pub watches: String,
-    /// `clear`, `pending` (it holds, but not for `for_s` yet), `fired` (the owner was notified), or `stopped` (the
-    /// agent lacks the permission).
+    /// `clear`, `pending` (it holds, but not for `for_s` yet), `fired` (the owner was notified), `stopped` (the agent
+    /// lacks the permission), or `paused`.
     pub phase: &'static str,
     /// What the last check found.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -43,6 +43,31 @@ pub struct WatchView {
     pub every_s: u32,
 }
 
+/// An agent's own watches.
+#[derive(Debug, Serialize)]
+pub struct OwnWatches {
+    /// The watches, oldest first.
+    watches: Vec<WatchView>,
+}
+
+impl OwnWatches {
+    /// Reads the watches of an agent.
+    ///
+    /// # Errors
+    /// When the vault cannot be read.
+    pub fn of(vault: &Vault, agent: &str) -> Result<Self, VaultError> {
+        let own = vault.watches().list_of(agent)?;
+        Ok(Self {
+            watches: own.iter().filter_map(WatchView::of).collect(),
+        })
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.watches.is_empty()
+    }
+}
+
 impl WatchView {
     /// Reads a stored watch; `None` if a newer version has written it.
     pub fn of(watch: &StoredWatch) -> Option<Self> {
@@ -53,10 +78,10 @@ impl WatchView {
             id: watch.id.clone(),
             name: watch.name.clone(),
             watches: spec.words(),
-            phase: if state.stopped {
-                "stopped"
-            } else {
-                state.phase.as_str()
+            phase: match (spec.paused, state.stopped) {
+                (true, _) => "paused",
+                (false, true) => "stopped",
+                (false, false) => state.phase.as_str(),
             },
             unchecked: state.unable_ms.is_some(),
             since: time(state.since_ms),

@@ -116,6 +116,16 @@ pub struct ResourceContents {
 }
 
 impl ResourceContents {
+    /// Returns a JSON document. It has no text if the value cannot be serialized, such as a map whose keys are no text.
+    pub fn of_json(uri: &str, value: &impl Serialize) -> Self {
+        Self {
+            uri: uri.to_owned(),
+            mime_type: Some("application/json".to_owned()),
+            text: serde_json::to_string(value).ok(),
+            ..Self::default()
+        }
+    }
+
     /// Returns binary contents.
     pub fn of_bytes(uri: &str, mime_type: &str, bytes: &[u8]) -> Self {
         Self {

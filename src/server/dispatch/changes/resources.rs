@@ -1,6 +1,5 @@
 //! `gatewren:///changes/{id}`: an agent's own changes as resources, added to those of another source.
 
-use serde_json::json;
 use tokio::sync::watch;
 
 use super::view::ChangeView;
@@ -57,14 +56,8 @@ impl AddedResources for ChangeResources {
         viewer: &Viewer,
         uri: &str,
     ) -> BoxFuture<Result<Option<Vec<ResourceContents>>, RpcError>> {
-        let contents = |change: &Change| {
-            vec![ResourceContents {
-                uri: uri.to_owned(),
-                mime_type: Some("application/json".to_owned()),
-                text: Some(json!(ChangeView::of(change)).to_string()),
-                ..ResourceContents::default()
-            }]
-        };
+        let contents =
+            |change: &Change| vec![ResourceContents::of_json(uri, &ChangeView::of(change))];
         let found = self.find(viewer, uri);
         let read = found.map(|change| change.as_ref().map(contents));
         Box::pin(std::future::ready(read))

@@ -1,6 +1,7 @@
 //! Schedules: calls that the server makes at times that their agent chose.
 
 pub mod check;
+pub mod resources;
 mod run;
 pub mod runner;
 pub mod times;

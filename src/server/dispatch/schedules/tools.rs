@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::check::name_taken;
 use super::times::parse_times;
-use super::view::ScheduleView;
+use super::view::{ListedSchedules, ScheduleView};
 use crate::dispatch::reference;
 use gatewren_base::sys::{Calendar, now_ms};
 use gatewren_store::vault::{
@@ -131,29 +131,17 @@ struct List {
     schedule: Option<String>,
 }
 
-#[derive(Serialize)]
-struct ListedSchedules {
-    /// The schedules, oldest first.
-    schedules: Vec<ScheduleView>,
-}
-
 async fn list(vault: Arc<Vault>, List { schedule }: List, cx: Cx) -> Result<Answer> {
-    let table = vault.schedules();
-    let runs = |one: &Schedule| table.runs(&one.id).map_err(|cause| unreadable(&cause));
-    if let Some(named) = schedule {
-        let one = find(&vault, &cx, &named)?;
-        let view = ScheduleView::of(&one, &runs(&one)?);
-        return Ok(Answer::data(&ListedSchedules {
-            schedules: vec![view],
-        })?);
-    }
-    let all = table.list_of(Some(&cx.caller().agent));
-    let all = all.map_err(|cause| unreadable(&cause))?;
-    let views = all
-        .iter()
-        .map(|one| Ok(ScheduleView::in_short(one, &runs(one)?)));
+    let agent = &cx.caller().agent;
+    let Some(named) = schedule else {
+        let own = ListedSchedules::of(&vault, agent).map_err(|cause| unreadable(&cause))?;
+        return Ok(Answer::data(&own)?);
+    };
+    let one = find(&vault, &cx, &named)?;
+    let runs = vault.schedules().runs(&one.id);
+    let view = ScheduleView::of(&one, &runs.map_err(|cause| unreadable(&cause))?);
     Ok(Answer::data(&ListedSchedules {
-        schedules: views.collect::<Result<_>>()?,
+        schedules: vec![view],
     })?)
 }
 

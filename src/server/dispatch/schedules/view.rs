@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::times::upcoming;
 use gatewren_base::sys::{Calendar, rfc3339};
-use gatewren_store::vault::{Schedule, ScheduleRun};
+use gatewren_store::vault::{Schedule, ScheduleRun, Vault, VaultError};
 
 /// Longer arguments are left out of a list, in bytes. A list of all schedules stays below 40 kB.
 const LISTED_ARGUMENTS_BYTES: usize = 300;
@@ -57,6 +57,30 @@ pub(in crate::dispatch) struct RunView {
     /// The first line of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// An agent's own schedules.
+#[derive(Debug, Serialize)]
+pub(in crate::dispatch) struct ListedSchedules {
+    /// The schedules, oldest first.
+    pub schedules: Vec<ScheduleView>,
+}
+
+impl ListedSchedules {
+    /// Reads all schedules of an agent, each with its newest run.
+    ///
+    /// # Errors
+    /// When the vault cannot be read.
+    pub(in crate::dispatch) fn of(vault: &Vault, agent: &str) -> Result<Self, VaultError> {
+        let table = vault.schedules();
+        let all = table.list_of(Some(agent))?;
+        let views = all
+            .iter()
+            .map(|one| Ok(ScheduleView::in_short(one, &table.runs(&one.id)?)));
+        Ok(Self {
+            schedules: views.collect::<Result<_, VaultError>>()?,
+        })
+    }
 }
 
 impl ScheduleView {

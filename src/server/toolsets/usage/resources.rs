@@ -60,14 +60,8 @@ async fn contents(
     if points.is_empty() && !is_host {
         return Ok(None);
     }
-    // Plain numbers and strings always serialize.
-    let text = serde_json::to_string(&UsageColumns::of(&points, &METRICS));
-    Ok(Some(vec![ResourceContents {
-        uri,
-        mime_type: Some("application/json".to_owned()),
-        text: text.ok(),
-        ..ResourceContents::default()
-    }]))
+    let columns = UsageColumns::of(&points, &METRICS);
+    Ok(Some(vec![ResourceContents::of_json(&uri, &columns)]))
 }
 
 impl AddedResources for HistoryResources {

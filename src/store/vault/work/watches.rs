@@ -117,6 +117,16 @@ impl<'a> WatchTable<'a> {
         self.change("remove an agent's watches", work).await
     }
 
+    /// Replaces the specification of a watch that was read. Returns false if it has been changed or removed since.
+    pub async fn replace_spec(&self, old: &StoredWatch, spec: String) -> Result<bool, VaultError> {
+        let (id, old) = (old.id.clone(), old.spec.clone());
+        let work = move |connection: &Connection| {
+            let sql = "UPDATE watch SET spec = ?3 WHERE id = ?1 AND spec = ?2";
+            Ok(connection.execute(sql, [&id, &old, &spec])? > 0)
+        };
+        self.change("change a watch", work).await
+    }
+
     /// Stores the state of a watch. Returns false if the watch was removed. This is no change of the table that
     /// [`Self::changes`] counts.
     pub async fn set_state(&self, id: &str, state: String) -> Result<bool, VaultError> {
@@ -130,6 +140,13 @@ impl<'a> WatchTable<'a> {
         writer.write(doing, Durability::Process, work, |_| ()).await
     }
 
+    /// Returns an agent's watches, oldest first.
+    pub fn list_of(&self, agent: &str) -> Result<Vec<StoredWatch>, VaultError> {
+        let mut all = self.list()?;
+        all.retain(|watch| watch.agent == agent);
+        Ok(all)
+    }
+
     /// Returns the watches of all agents, oldest first.
     pub fn list(&self) -> Result<Vec<StoredWatch>, VaultError> {
         self.0.read("list the watches", |connection| {
@@ -140,7 +157,7 @@ impl<'a> WatchTable<'a> {
         })
     }
 
-    /// Returns a counter that changes whenever watches may have been added or removed, also by another process.
+    /// Returns a counter that changes whenever watches may have been added, changed or removed, also by another process.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.watch_changes.subscribe()
     }
@@ -242,6 +259,12 @@ mod tests {
         let again = vault.watches().add(new("a", "x")).await.unwrap();
         assert_eq!(again, AddedWatch::NameInUse);
         vault.watches().add(new("b", "x")).await.unwrap();
+        let table = vault.watches();
+        let paused = r#"{"paused":true}"#.to_owned();
+        assert!(table.replace_spec(&a, paused.clone()).await.unwrap());
+        let late = table.replace_spec(&a, "{}".to_owned()).await.unwrap();
+        assert!(!late, "it has changed since it was read");
+        assert_eq!(table.list_of("a").unwrap()[0].spec, paused);
         let state = r#"{"phase":"fired"}"#.to_owned();
         assert!(
             vault
