@@ -55,7 +55,7 @@ pub struct HelperPolicy {
     pub container_files: Switch,
     /// The templates for new containers.
     pub templates: Vec<ContainerTemplate>,
-    /// The places where containers may be moved, besides LXC's own directory.
+    /// The places where containers may be moved, in addition to LXC's own directory.
     pub container_stores: Vec<ContainerStore>,
     /// Restarting the host and shutting it down.
     pub power: Switch,

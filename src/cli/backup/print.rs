@@ -33,7 +33,7 @@ fn subject(backup: &Backup) -> String {
     container.or_else(path).unwrap_or_default()
 }
 
-/// A new backup, and what was deleted after it.
+/// A new backup, and the backups that were deleted after it.
 pub fn created(created: &CreatedBackup) -> String {
     let mut lines = vec![format!("created {}", created.made.backup)];
     if created.made.changed_meanwhile {

@@ -3,7 +3,7 @@
 /// The least number of characters of a beginning. A shorter one is more often a typing error than intended.
 const LEAST: usize = 4;
 
-/// What is selected, for the errors.
+/// The kind of the items, for the errors.
 pub struct SelectedKind {
     /// The beginning of every id, such as `job_`; it need not be typed.
     pub tag: &'static str,
@@ -14,7 +14,7 @@ pub struct SelectedKind {
 }
 
 impl SelectedKind {
-    /// Whether an id begins with what was typed.
+    /// Whether an id begins with the typed text.
     pub fn begins(&self, id: &str, named: &str) -> bool {
         let digits = named.strip_prefix(self.tag).unwrap_or(named);
         let id = id.strip_prefix(self.tag);

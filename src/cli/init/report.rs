@@ -13,7 +13,7 @@ use gatewren_store::vault::Agent;
 /// What the command has done.
 #[derive(Default)]
 pub struct InitReport {
-    /// What was changed, in words.
+    /// The changes, in words.
     pub changed: Vec<String>,
     /// The URL for clients.
     pub url: String,

@@ -193,7 +193,7 @@ pub fn mode<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> Mode {
     own_mode(policy, tool).max(of_one.copied().unwrap_or(Allow))
 }
 
-/// Returns the mode of a call with these arguments: that of its tool, or of the other tool that an argument stands for
+/// Returns the mode of a call with these arguments: that of its tool, or of the other tool that an argument is like
 /// if that is stricter.
 pub fn mode_of_call(policy: &Policy, tool: &Tool, arguments: &Map<String, Value>) -> Mode {
     let own = mode(policy, tool);

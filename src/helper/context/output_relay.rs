@@ -60,7 +60,7 @@ impl StepOutput {
     }
 }
 
-/// Keeps captured output. All that programs print reaches the caller as stderr then: its stdout is the helper's alone.
+/// Keeps captured output. All that programs print reaches the caller as stderr then: only the helper reads its stdout.
 fn captured(capture: &mut Option<StepOutput>, which: Stream, bytes: &[u8]) -> Stream {
     match capture {
         None => which,
@@ -156,7 +156,7 @@ impl OutputRelay {
         self.capture = Some(StepOutput::default());
     }
 
-    /// Ends the capture and returns what was captured since it began.
+    /// Ends the capture and returns all captured output.
     pub fn end_capture(&mut self) -> StepOutput {
         self.capture.take().unwrap_or_default()
     }

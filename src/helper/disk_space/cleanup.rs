@@ -1,4 +1,4 @@
-//! Deletes what a report found, item by item: only what is still as the report showed it.
+//! Deletes the items of a report, one by one: only those that are still as the report showed them.
 
 use std::fs;
 use std::sync::Arc;

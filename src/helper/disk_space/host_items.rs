@@ -20,10 +20,10 @@ pub const APT_CACHE: &str = "/var/cache/apt";
 /// Where the journal is kept over restarts.
 pub const JOURNAL: &str = "/var/log/journal";
 
-/// How much of the journal is kept, in bytes, as `journalctl` is told.
+/// How much of the journal is kept, in bytes, as an argument of `journalctl`.
 pub const JOURNAL_KEPT: u64 = 200 << 20;
 
-/// The least size of a cache that is reported: clearing less helps nobody.
+/// The least size of a cache that is reported: clearing less makes no difference.
 const LEAST_CACHE: u64 = 1 << 20;
 
 /// The most core dumps that are reported, the largest.

@@ -62,7 +62,7 @@ fn installed(listed: &str) -> Vec<InstalledKernel> {
         let (Some((part, release)), Ok(package)) = (part, name.parse()) else {
             continue;
         };
-        // Only what is completely installed, and not on hold ("hi").
+        // Only completely installed packages that are not on hold ("hi").
         if status.trim_end() != "ii" {
             continue;
         }
@@ -80,7 +80,7 @@ fn installed(listed: &str) -> Vec<InstalledKernel> {
         kernel.bytes += size.parse::<u64>().unwrap_or(0).saturating_mul(1024);
     }
     let mut kernels: Vec<_> = kernels.into_values().collect();
-    // Headers alone are no kernel: a compiler may need them.
+    // Headers without a kernel are kept: a compiler may need them.
     kernels.retain(|kernel| with_image.contains(&kernel.release));
     kernels
 }

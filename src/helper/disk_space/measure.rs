@@ -37,7 +37,7 @@ pub struct CountedSizes {
     pub is_complete: bool,
 }
 
-/// Counts. What disappears meanwhile is not counted.
+/// Counts. Files that disappear during the count are left out.
 pub async fn count(
     request: SizeRequest,
     orphans: &Arc<Orphans>,

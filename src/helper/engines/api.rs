@@ -229,7 +229,7 @@ impl EngineApi {
         let mut attempts = 1;
         let answer: AnsweredDiskUse = loop {
             match self.get(EngineEndpoint::DiskUse).await {
-                // Podman counts files of volumes, and fails if a container deletes one meanwhile.
+                // Podman counts files of volumes, and fails if a container deletes one during the count.
                 Err(EngineError::Refused(_)) if attempts < SIZE_ATTEMPTS => {
                     attempts += 1;
                 }

@@ -11,7 +11,7 @@ use super::update_step::run_captured;
 use crate::context::operation_context::OperationContext;
 use crate::processes::step_error::StepError;
 
-/// How long services have to be well again after an upgrade. What is not well then counts as a failure.
+/// How long services have to be well again after an upgrade. A service that is not well then counts as a failure.
 const RECOVERY_TIME: Duration = Duration::from_secs(40);
 
 /// How long to wait before the first look: a service that cannot start often needs a moment to fail.
@@ -29,7 +29,7 @@ const MOST: usize = 20;
 /// The longest name of a unit or a package in a report, in bytes.
 const NAME_BYTES: usize = 128;
 
-/// What is compared.
+/// The state that is compared.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct UpdateHealth {
     failed_units: BTreeSet<String>,
@@ -70,7 +70,7 @@ impl UpdateHealth {
         health
     }
 
-    /// Returns what is worse in `after`, a sentence each.
+    /// Returns each fault that only `after` has, as a sentence.
     fn worse_in(&self, after: &Self) -> Vec<String> {
         let failed = after.failed_units.difference(&self.failed_units);
         let closed = self.open_ports.difference(&after.open_ports);

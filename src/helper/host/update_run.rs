@@ -29,7 +29,7 @@ const COMMENT: &str = "before update_run";
 /// How long a container has to shut down before it is restored, in seconds.
 const GRACE_SECONDS: u32 = 30;
 
-/// The line after which a step prints what is different.
+/// The line after which a step prints the differences.
 const DONE: &str = "gatewren: done ";
 
 /// Performs the run and prints a report for each target as soon as it is done.
@@ -243,7 +243,7 @@ impl TargetRun<'_> {
         run_captured(context, self.container(), words).await
     }
 
-    /// Restores what was saved. Once begun it runs to its end.
+    /// Restores the saved state. Once begun it runs to its end.
     async fn undo(&mut self, context: &mut OperationContext<'_>) {
         let Some(container) = self.target.container.clone() else {
             return;

@@ -35,7 +35,7 @@ pub struct MoveRecord {
     pub to: PathBuf,
     /// The place of the new one.
     pub store: PathBuf,
-    /// Whether the container ran, and is to be started again.
+    /// Whether the container ran before, so that it is started again.
     pub was_running: bool,
 }
 

@@ -77,13 +77,13 @@ pub async fn list(
     .await
 }
 
-/// What came of making a snapshot.
+/// The result of making a snapshot.
 pub struct TakenSnapshot {
     /// How LXC's tool ended.
     pub ending: OperationEnd,
     /// Its name, if it is complete.
     pub name: Option<SnapshotName>,
-    /// Whether the container was frozen meanwhile.
+    /// Whether the container was frozen during the copy.
     pub frozen: bool,
 }
 
@@ -101,7 +101,7 @@ pub async fn make(
     Ok(taken.ending)
 }
 
-/// Takes a snapshot of a container. A running one is frozen meanwhile, if it can be.
+/// Takes a snapshot of a container. A running one is frozen during the copy, if it can be.
 pub async fn take(
     context: &mut OperationContext<'_>,
     container: &ContainerRef,
@@ -146,7 +146,7 @@ pub async fn take(
     })
 }
 
-/// Makes the next snapshot. `frozen` is set if a running container is frozen meanwhile.
+/// Makes the next snapshot. `frozen` is set if a running container is frozen during the copy.
 async fn copy(
     context: &mut OperationContext<'_>,
     container: &ContainerRef,

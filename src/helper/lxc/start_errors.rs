@@ -58,7 +58,7 @@ impl LogEnd {
     }
 }
 
-/// Reads what was appended. A log that became shorter is a new one.
+/// Reads the appended part. A log that became shorter is a new one.
 fn read_from(log: &Path, offset: u64) -> io::Result<String> {
     let mut file = File::open(log)?;
     let is_longer = file.metadata()?.len() >= offset;

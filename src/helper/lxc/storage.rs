@@ -23,7 +23,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// The file systems that keep owners, permissions, attributes and links, and on which containers run.
 const SUITABLE: [&str; 6] = ["btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs"];
 
-/// What must stay free beyond the container's own size, in bytes, besides a twentieth of that size.
+/// What must stay free beyond the container's own size and a twentieth of it, in bytes.
 const RESERVE: u64 = 64 << 20;
 
 /// A place for containers.
@@ -195,7 +195,7 @@ pub fn filesystem_of(path: &Path, mountinfo: &str) -> Option<String> {
     deepest.map(|(_, kind)| kind.to_owned())
 }
 
-/// Returns what is mounted below a path.
+/// Returns the mounts below a path.
 pub fn mounted_below(path: &Path, mountinfo: &str) -> Option<PathBuf> {
     let mut places = mountinfo.lines().filter_map(|line| {
         let place = line.split(' ').nth(4)?;

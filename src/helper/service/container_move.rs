@@ -34,7 +34,7 @@ use crate::processes::step_error::StepError;
 /// How long a moved container must run before the move counts as successful.
 const TRIAL: Duration = Duration::from_secs(5);
 
-/// How often it is looked at meanwhile.
+/// How often its progress is read.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The directory of the root file system, in a stage.

@@ -52,7 +52,7 @@ pub struct NewBackup {
     pub target: TargetName,
     /// What to back up.
     pub subject: BackupSubject,
-    /// Whether a running container is frozen meanwhile.
+    /// Whether a running container is frozen during the backup.
     pub freeze: bool,
     /// Which older backups of the same subject to keep; all if absent.
     pub keep: Option<BackupKeep>,

@@ -113,7 +113,7 @@ impl UpdateApplied {
         Ok(applied)
     }
 
-    /// Parses what is different, as the last step prints it.
+    /// Parses the differences, as the last step prints them.
     pub(super) fn read(output: &str) -> Self {
         let mut applied = Self::default();
         for line in output.lines().filter_map(|line| line.strip_prefix(MARK)) {

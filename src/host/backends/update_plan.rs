@@ -28,7 +28,7 @@ const MAX_NAMES: usize = 40;
 /// The most security updates that are named for a target; the rest is only counted.
 const MAX_SECURITY: usize = 20;
 
-/// The most packages that are named in the whole plan besides the security updates.
+/// The most packages, other than security updates, that are named in the whole plan.
 const MAX_PACKAGES: usize = 60;
 
 /// The longest error in a plan, in characters.
@@ -268,7 +268,7 @@ impl UpdatePlan {
         });
     }
 
-    /// Adds what was found on a target.
+    /// Adds the findings about a target.
     fn add(
         &mut self,
         target: PlannedTarget,
@@ -327,7 +327,7 @@ impl UpdatePlan {
         self.run.extend(run);
     }
 
-    /// Names some of the updates besides those of security, as long as the whole plan stays short.
+    /// Names some of the other updates than those of security, as long as the whole plan stays short.
     fn name_some(&self, found: &AptSimulation) -> Vec<String> {
         let named: usize = self
             .targets

@@ -28,7 +28,7 @@ const MAX_PACKAGES: usize = 100;
 pub struct UpdateRunRequest {
     /// The targets, as they were approved.
     pub targets: Vec<ApprovedUpdate>,
-    /// What is saved of each container first.
+    /// How each container is saved first.
     pub protect: UpdateProtection,
     /// Whether package lists are fetched first, and everything that they offer is installed.
     pub refresh: bool,
@@ -38,7 +38,7 @@ pub struct UpdateRunRequest {
     pub stop_on_failure: bool,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdateRunResult {
     /// Whether all targets were updated and are well.
@@ -50,7 +50,7 @@ pub struct UpdateRunResult {
     pub targets: Vec<UpdatedTarget>,
 }
 
-/// What came of one target.
+/// The result of one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UpdatedTarget {
     /// The container; absent for the host.
@@ -71,7 +71,7 @@ pub struct UpdatedTarget {
     pub packages: Vec<String>,
     /// Whether it requires a restart now.
     pub restart_required: bool,
-    /// What was saved of it before.
+    /// How it was saved before.
     pub protected_by: String,
     /// The calls that restore it, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -169,7 +169,7 @@ impl UpdatesView<'_> {
         let refused = |words: String| Err(BackendError::new(ErrorKind::Refused, words));
         let name = approved.name();
         let found = self.simulate(container.as_ref(), None).await?;
-        // Whoever approves the call must not read numbers that the new lists change.
+        // The person who approves the call must not read numbers that the new lists change.
         if refresh && !approved.is_only_a_name() {
             return refused(format!(
                 "{name}: what its lists will offer is not known yet, so with `refresh` a target only names its \

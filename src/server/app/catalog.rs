@@ -290,7 +290,7 @@ fn add_host(
     add_containers(catalog, lxc, journal.clone())?;
     catalog.add(toolsets::shell(Arc::new(on.shell)))?;
     catalog.add(toolsets::jobs(Arc::new(on.jobs)))?;
-    // Also on a host without systemd, whose containers may run it.
+    // Also on a host without systemd: its containers may run it.
     catalog.add(toolsets::units(Arc::new(on.units)))?;
     if rows.have(Systemd::runs_here()) {
         catalog.add(toolsets::power(Arc::new(on.power)))?;

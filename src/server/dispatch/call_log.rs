@@ -1,4 +1,4 @@
-//! Log messages about a call, for a client that asks for them: what was called, and how it ended.
+//! Log messages about a call, for a client that asks for them: the called tool, and how the call ended.
 
 use std::time::Instant;
 

@@ -16,7 +16,7 @@ use gatewren_host::backends::{
 };
 use gatewren_wire::registry::{Cx, HelperClass, Page, Result, Risk, Scope, Toolset};
 
-/// What a period covers if nothing is said.
+/// The default period.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The most addresses and users that failed attempts are counted by; those with fewer attempts are left out.

@@ -30,7 +30,7 @@ const SUMMARY_BYTES: usize = 6900;
 const MAX_UNREAD: usize = 5;
 const UNREAD_CHARS: usize = 100;
 
-/// What a summary covers if nothing is said.
+/// The default period of a summary.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// How many revisions are read at once for a summary.
@@ -133,7 +133,7 @@ async fn changes(sources: Arc<ChangeSources>, since: ChangesSince, cx: Cx) -> Re
         after: revision.unwrap_or_default(),
         at_ms: moment.map_or(day_ago, LogMoment::ms),
     };
-    // A pointer asks about a part of the state alone.
+    // A pointer asks only about a part of the state.
     let is_whole = since.pointer.pointer().tokens().len() <= 1;
     let beside = if is_whole {
         changes_beside_state(&sources, begins.at_ms, &cx).await?

@@ -1,4 +1,4 @@
-//! What is watched: the kinds of conditions, their arguments, and their description in words.
+//! Conditions of watches: the kinds, their arguments, and their description in words.
 
 use std::fmt;
 
@@ -152,7 +152,7 @@ impl WatchSpec {
     /// Checks that the arguments fit the kind.
     ///
     /// # Errors
-    /// What is wrong, and what the kind needs.
+    /// The fault, and what the kind needs.
     pub fn check(&self) -> Result<(), InvalidWatch> {
         let invalid = |words: &str| Err(InvalidWatch(format!("{}: {words}", self.kind.as_str())));
         let target = self.target.as_deref();

@@ -116,7 +116,7 @@ impl WatchMonitor {
                 );
                 continue;
             };
-            // What is known may be newer than what is stored.
+            // The state in memory may be newer than the stored one.
             let mut state = known.map_or(stored, |known| known.state.clone());
             if known.is_some_and(|known| known.spec.paused) && !spec.paused {
                 state.resume(now_ms());

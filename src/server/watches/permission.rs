@@ -8,7 +8,7 @@ use gatewren_gate::policy::{PolicySubject, mode};
 /// The tool that creates watches.
 pub const CREATE: PolicySubject<'static> = subject("watch_create", "watches", Risk::Write);
 
-/// Returns the tool that looks at what is watched.
+/// Returns the tool that looks at the same thing.
 const fn probing_tool(kind: WatchKind) -> PolicySubject<'static> {
     match kind {
         WatchKind::Container => subject("container_list", "containers", Risk::Read),
@@ -37,7 +37,7 @@ pub fn probing_tools() -> impl Iterator<Item = PolicySubject<'static>> {
 /// Checks that an agent may watch something, with its policy and its space of now.
 ///
 /// # Errors
-/// What it lacks.
+/// The missing permission.
 pub fn check_permission(who: &Principal, spec: &WatchSpec) -> Result<(), String> {
     for subject in [probing_tool(spec.kind), CREATE] {
         if mode(who.policy(), subject) == Mode::Deny {

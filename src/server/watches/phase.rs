@@ -15,9 +15,9 @@ const UNABLE_MS: u64 = 600_000;
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchReading {
-    /// The condition holds: what was found.
+    /// The condition holds, with the finding.
     Holds(String),
-    /// It does not hold: what was found.
+    /// It does not hold, with the finding.
     Clear(String),
     /// It cannot be checked: why.
     Unknown(String),
@@ -38,7 +38,7 @@ pub enum WatchPhase {
     Fired,
 }
 
-/// What is known about a watch. Times are milliseconds since 1970.
+/// The state of a watch. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchState {

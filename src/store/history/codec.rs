@@ -41,7 +41,7 @@ fn mask(sample: &UsageSample) -> u16 {
         .fold(0, |mask, (_, bit)| mask | (1_u16 << bit))
 }
 
-/// What a row's entries have besides their means.
+/// What a row's entries have in addition to their means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
     /// Nothing: they are single samples.

@@ -72,7 +72,7 @@ impl SeriesCache {
         Ok(())
     }
 
-    /// Drops what is remembered, after a change that was not committed.
+    /// Clears the cache, after a change that was not committed.
     pub fn clear(&mut self) {
         self.0.clear();
     }

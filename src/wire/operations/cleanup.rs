@@ -15,7 +15,7 @@ use super::text_type::{InvalidText, text_type};
 /// The most items of one order; a longer one is rejected.
 pub const MAX_CLEANUP_ITEMS: usize = 64;
 
-/// What stands before the results in the output of an operation that deletes items: programs' output precedes it.
+/// The mark before the results in the output of an operation that deletes items: programs' output precedes it.
 pub const CLEANUP_MARK: &str = "gatewren: cleanup ";
 
 /// The directories in which core dumps and crash reports are.

@@ -1,4 +1,4 @@
-//! What is known about an operation without running it, by the parts of its facts.
+//! Facts about an operation without running it, by the parts of its facts.
 
 use super::container_ref::ContainerRef;
 use super::operation::Operation;

@@ -54,7 +54,7 @@ pub struct UpdateTarget {
     pub packages: Vec<PinnedPackage>,
 }
 
-/// What is saved of a container before its upgrade.
+/// How a container is saved before its upgrade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpdateProtection {
@@ -66,7 +66,7 @@ pub enum UpdateProtection {
     Nothing,
 }
 
-/// What came of one target of an upgrade, a JSON object a line.
+/// The result of one target of an upgrade, a JSON object a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateTargetReport {
@@ -76,14 +76,14 @@ pub struct UpdateTargetReport {
     pub snapshot: Option<SnapshotName>,
     /// The backup that was made first.
     pub backup: Option<BackupId>,
-    /// Whether the container was frozen meanwhile, so that its files are those of one moment.
+    /// Whether the container was frozen during the copy, so that its files are those of one moment.
     pub frozen: bool,
     /// Why it ended early: what could not be saved, fetched or installed.
     pub problem: Option<String>,
     /// The differences between the installed packages before and after, a line each after `gatewren: `; absent if
     /// nothing was installed.
     pub changes: Option<String>,
-    /// What is worse afterwards: a unit that failed, a port that is closed.
+    /// New faults afterwards: a unit that failed, a port that is closed.
     pub unhealthy: Vec<String>,
     /// The calls of tools that restore what was saved, in this order, each with its arguments as JSON; empty if nothing
     /// is to be undone.

@@ -219,7 +219,7 @@ impl Cx {
         self.change(|inner| inner.call_check = Some(check))
     }
 
-    /// Checks with the caller's permissions a call that is to be made later.
+    /// Checks with the caller's permissions a call that will be made later.
     ///
     /// # Errors
     /// An error for the model that states why the call cannot be scheduled.

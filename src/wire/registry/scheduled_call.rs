@@ -27,6 +27,6 @@ pub struct CheckedCall {
     pub approval: Option<String>,
 }
 
-/// Checks a call that is to be made later, with the caller's permissions.
+/// Checks a call that will be made later, with the caller's permissions.
 pub type CallCheck =
     dyn Fn(ScheduledCall) -> BoxFuture<Result<CheckedCall, ToolError>> + Send + Sync;

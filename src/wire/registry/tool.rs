@@ -224,7 +224,7 @@ impl Tool {
         self.needs_offers
     }
 
-    /// The other tool, if any, whose answer its own contains for callers that may call it.
+    /// The tool, if any, that answers a part of its own answer. Only callers that may call that one get the part.
     pub fn includes(&self) -> Option<&'static str> {
         self.includes
     }

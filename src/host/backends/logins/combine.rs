@@ -7,7 +7,7 @@ use super::event::{LoginEvent, LoginKind};
 /// How far apart two records of one login may be: sshd writes wtmp after the session is set up.
 const SAME_LOGIN_MS: u64 = 10_000;
 
-/// What was read about one machine.
+/// The records of one machine.
 #[derive(Debug, Default)]
 pub struct MachineRecords {
     /// Of the journal.

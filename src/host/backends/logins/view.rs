@@ -55,9 +55,9 @@ pub struct LoginPeriod {
 pub struct LoginsFound {
     /// The logins with the container that each was in; absent for the host. In no order.
     pub events: Vec<PlacedLogin>,
-    /// What was read.
+    /// The sources that were read.
     pub read: Vec<String>,
-    /// What was not.
+    /// Those that were not.
     pub unread: Vec<UnreadSource>,
 }
 
@@ -201,7 +201,7 @@ impl LoginReader<'_> {
             let why = "it has no journal and no record of logins that can be read";
             found.leave_out(machine.source("logins"), why);
         }
-        // Most containers have no journal; one with another record has said enough.
+        // Most containers have no journal; its other records are enough.
         if machine.container.is_some() && !of_machine.read.is_empty() {
             of_machine
                 .unread

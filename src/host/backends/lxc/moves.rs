@@ -46,7 +46,7 @@ impl LxcView {
         Ok(storage)
     }
 
-    /// Moves a container's files; it is stopped meanwhile.
+    /// Moves a container's files; it is stopped during the copy.
     pub async fn move_to(
         &self,
         name: &ContainerRef,

@@ -38,7 +38,7 @@ const NO_ANSWER: &str = "its program (zpool, btrfs) is not installed or reported
 /// The health of the host's disks.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DiskHealth {
-    /// Current or imminent problems of what was examined, one sentence each.
+    /// Current or imminent problems of the examined parts, one sentence each.
     pub problems: Vec<String>,
     /// What was examined.
     pub examined: Vec<String>,
@@ -204,7 +204,7 @@ fn examined(health: &DiskHealth) -> Vec<String> {
     disks.chain(md).chain(zfs).chain(btrfs).collect()
 }
 
-/// Returns what was not examined. Without it, no problems would look like good news.
+/// Returns the parts that were not examined. Without it, no problems would look like good news.
 fn unread(
     health: &DiskHealth,
     candidates: &[DiskName],

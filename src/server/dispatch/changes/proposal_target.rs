@@ -92,7 +92,7 @@ async fn look_up(
     }
 }
 
-/// The containers that lists in the arguments name: of an update, and those with a snapshot that is to be deleted.
+/// The containers that lists in the arguments name: of an update, and those with a snapshot to delete.
 fn containers_beside(arguments: &Map<String, Value>) -> impl Iterator<Item = &str> {
     let list = |name: &str| arguments.get(name).and_then(Value::as_array);
     let named = list("containers").into_iter().flatten();
@@ -108,8 +108,8 @@ fn containers_beside(arguments: &Map<String, Value>) -> impl Iterator<Item = &st
         .chain(deleted.filter_map(snapshot))
 }
 
-/// Refuses a new name, and a backup of a container, outside of the agent's reach. A backup may outlive its container, so
-/// only the name counts.
+/// Refuses a new name, and a backup of a container, outside of the agent's reach. A backup may outlive its container,
+/// so only the name counts.
 fn check_beside(call: &Call, arguments: &Map<String, Value>) -> Result<(), ToolError> {
     let reach = call.context.who.reach();
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);

@@ -74,7 +74,7 @@ impl TryFrom<Vec<CleanupOrder>> for CleanupOrders {
 struct Cleaned {
     /// The result of each item, in the order of the call.
     results: Vec<CleanupResult>,
-    /// What was freed, in bytes.
+    /// The freed space, in bytes.
     freed_bytes: u64,
 }
 

@@ -16,7 +16,7 @@ const WAITS_FOR_DISKS: f64 = 15.0;
 /// Swap space in use from which on it is a finding, in bytes.
 const MUCH_SWAP: f64 = 64.0 * 1024.0 * 1024.0;
 
-/// What is known of a container, for the rules.
+/// The facts about a container, for the rules.
 #[derive(Debug, Default)]
 pub struct ContainerEvidence {
     /// Its usage.
@@ -33,7 +33,7 @@ pub struct ContainerEvidence {
     pub root_space: Option<DiskSpace>,
 }
 
-/// What is known of the host, for the rules.
+/// The facts about the host, for the rules.
 #[derive(Debug, Default)]
 pub struct HostEvidence {
     /// Its usage.
@@ -228,7 +228,7 @@ fn full(space: DiskSpace) -> Option<String> {
     })
 }
 
-/// Returns what is scarce on the host.
+/// Returns the findings about scarce resources of the host.
 pub fn of_host(evidence: &HostEvidence) -> Vec<String> {
     let usage = &evidence.usage;
     let mut found = Vec::new();

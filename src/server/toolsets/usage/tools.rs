@@ -21,7 +21,7 @@ const USUAL: [UsageMetric; 2] = [UsageMetric::CpuPercent, UsageMetric::MemoryByt
 
 /// What the tools read.
 pub struct HistorySources {
-    /// The containers, to tell a gone one from one that never existed.
+    /// The containers, to distinguish a removed one from one that never existed.
     pub lxc: Arc<Lxc>,
     /// The history.
     pub history: UsageHistory,

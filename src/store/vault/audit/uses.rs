@@ -90,7 +90,7 @@ impl AuditTable<'_> {
             WHERE audit.kind = 'intent' AND audit.agent LIKE 'agent\\_%' ESCAPE '\\'
                 AND audit.at_ms BETWEEN :since AND :until
             GROUP BY audit.agent, audit.address ORDER BY first DESC LIMIT :most";
-        // A connection of its own: a long audit takes a while, and others read meanwhile.
+        // A connection of its own: a long audit takes a while, and others must be able to read.
         let path = &self.shared().trail.path;
         let connection = open::reading(path)?;
         let find = || -> rusqlite::Result<Vec<AgentUse>> {

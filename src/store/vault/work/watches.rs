@@ -39,9 +39,9 @@ pub struct StoredWatch {
     pub agent: String,
     /// The name that the agent gave it; unique among the agent's watches.
     pub name: String,
-    /// What is watched, as JSON.
+    /// The condition, as JSON.
     pub spec: String,
-    /// What was found, as JSON.
+    /// The last findings, as JSON.
     pub state: String,
     /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
@@ -95,7 +95,7 @@ impl<'a> WatchTable<'a> {
             .await
     }
 
-    /// Removes a watch, given by its id or by the agent's name for it. Returns what was removed.
+    /// Removes a watch, given by its id or by the agent's name for it. Returns the removed one.
     pub async fn remove(&self, watch: WatchRef) -> Result<Option<StoredWatch>, VaultError> {
         let work = move |connection: &Connection| {
             let (clause, first, second) = match &watch {
@@ -157,7 +157,8 @@ impl<'a> WatchTable<'a> {
         })
     }
 
-    /// Returns a counter that changes whenever watches may have been added, changed or removed, also by another process.
+    /// Returns a counter that changes whenever watches may have been added, changed or removed, also by another
+    /// process.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.watch_changes.subscribe()
     }
