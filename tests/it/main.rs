@@ -87,6 +87,7 @@ mod house_rules;
 mod inner_docker;
 mod inner_hostile;
 mod job_cli;
+mod kernel_messages;
 mod kill_escapes;
 mod killing;
 mod logins;

@@ -1,9 +1,9 @@
-//! The end of a record of logins or packages, of the host or of a container.
+//! The end of a record of logins, packages or kernel messages, of the host or of a container.
 
 use std::io;
 use std::path::Path;
 
-use gatewren_base::sys::{FileEnd, InsideRoot};
+use gatewren_base::sys::{FileEnd, InsideRoot, read_kernel_ring};
 use gatewren_wire::operations::{
     ContainerRef, OperationEnd, OperationRefusal, RECORD_BYTES, RecordHeader, SystemRecord,
 };
@@ -21,6 +21,9 @@ pub async fn host_record(
     record: SystemRecord,
 ) -> Result<OperationEnd, OperationRefusal> {
     print(context.relay, move || {
+        if record == SystemRecord::KernelMessages {
+            return answer(record, read_kernel_ring(RECORD_BYTES as usize));
+        }
         let root = InsideRoot::open(Path::new("/"));
         let read =
             root.and_then(|root| root.read_end_without_links(record.path(), RECORD_BYTES.into()));
@@ -35,6 +38,11 @@ pub async fn container_record(
     container: &ContainerRef,
     record: SystemRecord,
 ) -> Result<OperationEnd, OperationRefusal> {
+    if record == SystemRecord::KernelMessages {
+        return Err(OperationRefusal::failed(
+            "a container has no kernel messages of its own",
+        ));
+    }
     let root = inside(context.helper, container).await?;
     print(context.relay, move || {
         answer(record, root.read_end(record.path(), RECORD_BYTES.into()))

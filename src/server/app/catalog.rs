@@ -296,6 +296,7 @@ fn add_host(
         catalog.add(toolsets::power(Arc::new(on.power)))?;
     }
     add_settings(catalog, Arc::new(on.settings), rows)?;
+    catalog.add(toolsets::kernel_logs(journal.clone()))?;
     if rows.have(Journal::is_available()) {
         catalog.add(toolsets::logs(journal))?;
     }

@@ -30,12 +30,6 @@ pub fn tools(journal: Arc<Journal>) -> Toolset<Journal> {
         .through(HelperClass::HostLogs)
         .or_through(HelperClass::LxcReads)
         .titled("Wait for a log line")
-        .answering("kernel_logs", Risk::Read, kernel)
-        .about(Scope::Host)
-        .through(HelperClass::HostLogs)
-        .titled("Kernel messages")
-        .returning::<LogPage>()
-        .startos("server.kernel-logs", &[])
         .tool("boot_list", Risk::Read, boots)
         .about(Scope::HostOr("container"))
         .through(HelperClass::HostLogs)
@@ -45,6 +39,18 @@ pub fn tools(journal: Arc<Journal>) -> Toolset<Journal> {
         .about(Scope::Host)
         .through(HelperClass::HostLogs)
         .titled("When the host was up")
+}
+
+/// The tool that needs no journal.
+pub fn kernel_tools(journal: Arc<Journal>) -> Toolset<Journal> {
+    Toolset::new(journal)
+        .with_name("logs")
+        .answering("kernel_logs", Risk::Read, kernel)
+        .about(Scope::Host)
+        .through(HelperClass::HostLogs)
+        .titled("Kernel messages")
+        .returning::<LogPage>()
+        .startos("server.kernel-logs", &[])
 }
 
 /// Maximum lines in an answer; long lines reduce it.
@@ -156,8 +162,8 @@ async fn wait(journal: Arc<Journal>, asked: Wait, cx: Cx) -> Result<LogWaitResul
 }
 
 /// Show the host's newest kernel messages, oldest first: disk and network failures, out-of-memory kills. Page to older
-/// lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. Messages of services are not
-/// included: use `logs_query`.
+/// lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. Without a journal, only those of this
+/// boot, and no `grep`. `logs_query` has those of services.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Kernel {

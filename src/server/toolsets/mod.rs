@@ -65,7 +65,7 @@ pub use host::wifi::{country_tools as wifi_country, tools as wifi};
 pub use jobs::tools as jobs;
 pub use library::tools as library;
 pub use logins::{LoginSources, ReadOwnLogins, tools as logins};
-pub use logs::tools as logs;
+pub use logs::{kernel_tools as kernel_logs, tools as logs};
 pub use notifications::tools as notifications;
 pub use notify::tools as notify;
 pub use prompts::prompts;

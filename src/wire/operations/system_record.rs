@@ -1,4 +1,4 @@
-//! The files in which a machine records logins and changes of packages; the helper reads these and no others.
+//! The files with a machine's records of logins, packages and kernel messages; the helper reads these and no others.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,10 @@ pub enum SystemRecord {
     Packages,
     /// The same before the last rotation.
     OlderPackages,
+    /// The same before the rotation before that, compressed with gzip.
+    OldestPackages,
+    /// The kernel's newest messages, of the host only.
+    KernelMessages,
     /// The time zone, in which some of the others are written (tzfile(5)).
     TimeZone,
 }
@@ -41,6 +45,8 @@ impl SystemRecord {
             Self::OlderAuthMessages => "/var/log/auth.log.1",
             Self::Packages => "/var/log/dpkg.log",
             Self::OlderPackages => "/var/log/dpkg.log.1",
+            Self::OldestPackages => "/var/log/dpkg.log.2.gz",
+            Self::KernelMessages => "/dev/kmsg",
             Self::TimeZone => "/etc/localtime",
         }
     }

@@ -41,3 +41,4 @@ pub use resolver::resolver;
 pub use routes::Route;
 pub use temperatures::Temperature;
 pub use traffic::NetworkTraffic;
+pub use usage::boot_time_s;

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use gatewren_base::sys::rfc3339;
+use super::super::host::boot_time_s;
+use gatewren_base::sys::{now_ms, rfc3339};
 
 /// One boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -51,6 +52,23 @@ fn boot(listed: ListedBoot) -> Option<Boot> {
         first: rfc3339(listed.first_entry / 1000),
         last: rfc3339(listed.last_entry / 1000),
     })
+}
+
+/// Returns the time of this boot in microseconds since 1970; 0 if it cannot be read.
+pub(super) fn boot_us() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    boot_time_s(&stat).unwrap_or(0).saturating_mul(1_000_000)
+}
+
+/// Returns the current boot, from the kernel.
+pub(super) fn current_boot() -> Option<Vec<Boot>> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(vec![Boot {
+        boot: 0,
+        id: id.trim().replace('-', ""),
+        first: rfc3339(boot_us() / 1000),
+        last: rfc3339(now_ms()),
+    }])
 }
 
 #[cfg(test)]

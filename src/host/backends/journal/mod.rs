@@ -1,6 +1,7 @@
 //! The journals of the host and of containers: searches, waiting for lines, boots, and how they ended.
 
 mod boots;
+mod kernel_ring;
 mod line;
 mod moment;
 mod reader;

@@ -8,14 +8,17 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::helper_client::{
-    ContainerRef, HelperClient, LogCursor, LogOrder, LogQuery, Operation, OperationLimits, UnitName,
+    ContainerRef, HelperClient, LogCursor, LogOrder, LogQuery, Operation, OperationLimits,
+    SystemRecord, UnitName,
 };
 use gatewren_base::config::Reach;
 
 use super::super::access_filter::{AccessFilter, unmask_error};
 use super::super::error::{BackendError, ErrorKind};
+use super::super::records::{RecordOwner, RecordReader};
 use super::super::request::ask;
-use super::boots::{Boot, boots};
+use super::boots::{Boot, boot_us, boots, current_boot};
+use super::kernel_ring::kernel_lines;
 use super::line::LogLine;
 use super::reader::OutputLineReader;
 
@@ -74,6 +77,18 @@ pub struct LogPage {
     pub end_cursor: Option<LogCursor>,
 }
 
+impl LogPage {
+    fn of(lines: Vec<LogLine>, truncated: bool) -> Self {
+        let cursor = |line: Option<&LogLine>| line.map(|line| line.cursor.clone());
+        Self {
+            start_cursor: cursor(lines.first()),
+            end_cursor: cursor(lines.last()),
+            truncated,
+            lines,
+        }
+    }
+}
+
 impl Journal {
     /// Returns access through this helper.
     pub fn new(helper: HelperClient) -> Self {
@@ -103,21 +118,47 @@ impl JournalView {
     /// When the host or the container is inaccessible, and when the container is not running or has
     /// no journal. Also journalctl's errors, such as an invalid pattern.
     pub async fn search(&self, search: &LogSearch) -> Result<LogPage, BackendError> {
-        let found = self.lines(search, SEARCH_TIME).await?;
-        let (mut lines, truncated) = found;
-        if lines.is_empty() {
-            self.require_lines(search.container.as_ref()).await?;
-        }
+        let (mut lines, truncated) = match self.stored_lines(search).await {
+            Ok(found) => found,
+            Err(error) if search.query.kernel && error.kind != ErrorKind::Refused => {
+                return self.kernel_messages(search).await.ok_or(error);
+            }
+            Err(error) => return Err(error),
+        };
         if search.query.order == LogOrder::Older {
             lines.reverse();
         }
-        let cursor = |line: Option<&LogLine>| line.map(|line| line.cursor.clone());
-        Ok(LogPage {
-            start_cursor: cursor(lines.first()),
-            end_cursor: cursor(lines.last()),
-            truncated,
-            lines,
-        })
+        Ok(LogPage::of(lines, truncated))
+    }
+
+    /// Returns matching lines of the journal, newest first unless newer ones are asked for, and whether there are more.
+    async fn stored_lines(&self, search: &LogSearch) -> Result<(Vec<LogLine>, bool), BackendError> {
+        let found = self.lines(search, SEARCH_TIME).await?;
+        if found.0.is_empty() {
+            self.require_lines(search.container.as_ref()).await?;
+        }
+        Ok(found)
+    }
+
+    /// Returns the kernel's messages from its own ring, which has only those of this boot. `None` if it cannot be read,
+    /// and for a search by a pattern, which only a journal can do.
+    async fn kernel_messages(&self, search: &LogSearch) -> Option<LogPage> {
+        let query = &search.query;
+        let is_now = query.boot.as_ref().is_none_or(|boot| boot.as_str() == "0");
+        if search.container.is_some() || query.grep.is_some() || !is_now {
+            return None;
+        }
+        self.access.host().ok()?;
+        let records = RecordReader {
+            helper: &self.helper,
+            reference: &self.reference,
+        };
+        let ring = records.read(RecordOwner::Host, SystemRecord::KernelMessages);
+        let bytes = ring.await.ok().flatten()?.bytes;
+        let machine = machine_id();
+        let is_shown = |fields: &Map<String, Value>| self.shows(fields, Some(&machine));
+        let (lines, truncated) = kernel_lines(&bytes, boot_us(), query, search.most, is_shown);
+        Some(LogPage::of(lines, truncated))
     }
 
     /// Waits for the next matching line; `None` if none is written in time.
@@ -160,12 +201,17 @@ impl JournalView {
             }
         };
         let answer = ask(&self.helper, operation, QUESTION_TIME, &self.reference).await;
-        let text = restore_name(container, asked.as_ref(), answer)?;
-        let boots = boots(&text);
-        if boots.is_empty() {
-            return Err(no_journal(container));
+        let boots = match restore_name(container, asked.as_ref(), answer) {
+            Ok(text) => boots(&text),
+            Err(error) if container.is_none() && error.kind == ErrorKind::Failed => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        match container {
+            _ if !boots.is_empty() => Ok(boots),
+            // The kernel knows the current boot.
+            None => current_boot().ok_or_else(|| no_journal(None)),
+            Some(_) => Err(no_journal(container)),
         }
-        Ok(boots)
     }
 
     /// Checks that a journal has any line: "no line matches" would be wrong about one that does not exist.

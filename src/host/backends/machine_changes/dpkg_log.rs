@@ -1,8 +1,14 @@
 //! Parses dpkg's log (`/var/log/dpkg.log`): installed, upgraded and removed packages.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
 
 use gatewren_base::sys::{LocalZone, neutralise};
+
+/// The most bytes of a decompressed log: a small file may expand to a large one.
+const MAX_LOG_BYTES: u64 = 8 << 20;
 
 /// The longest name or version that is shown, in characters.
 const WORD_CHARS: usize = 80;
@@ -27,6 +33,16 @@ pub struct DpkgLogPart {
     pub changes: Vec<PackageChange>,
     /// The time of the first line, of any kind.
     pub begins_ms: Option<u64>,
+}
+
+/// Decompresses a log that logrotate has compressed with gzip; the part beyond [`MAX_LOG_BYTES`] is left out. `None` if it
+/// is damaged before that.
+pub fn decompressed(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut log = Vec::new();
+    let read = GzDecoder::new(bytes)
+        .take(MAX_LOG_BYTES)
+        .read_to_end(&mut log);
+    read.ok().map(|_| log)
 }
 
 /// Parses a log. dpkg writes local times.
@@ -91,6 +107,11 @@ fn word(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
 
     const LOG: &str = "2026-07-27 08:00:00 upgrade early:amd64 1 2
@@ -124,6 +145,25 @@ cut off
             ]
         );
         assert_eq!(part.begins_ms, LocalZone::utc().ms("2026-07-27 08:00:00"));
+    }
+
+    #[test]
+    fn a_compressed_log_is_read_and_bounded() {
+        let compress = |bytes: &[u8]| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        assert_eq!(
+            decompressed(&compress(LOG.as_bytes())).unwrap(),
+            LOG.as_bytes()
+        );
+        let large = compress(&vec![b'a'; 20 << 20]);
+        assert!(large.len() < 100_000);
+        assert_eq!(decompressed(&large).unwrap().len() as u64, MAX_LOG_BYTES);
+        assert_eq!(decompressed(b"no gzip"), None);
+        let whole = compress(LOG.as_bytes());
+        assert_eq!(decompressed(&whole[..whole.len() / 2]), None);
     }
 
     #[test]

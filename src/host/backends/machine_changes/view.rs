@@ -13,7 +13,7 @@ use super::super::access_filter::AccessFilter;
 use super::super::lxc::Lxc;
 use super::super::records::{RecordOwner, RecordReader};
 use super::super::unread::UnreadSource;
-use super::dpkg_log::{PackageChange, dpkg_changes};
+use super::dpkg_log::{PackageChange, decompressed, dpkg_changes};
 use super::etc_files::{ChangedFiles, changed_files};
 
 /// The most containers whose packages are read.
@@ -22,6 +22,13 @@ const MAX_CONTAINERS: usize = 30;
 /// The time for all containers, and for one machine.
 const TIME: Duration = Duration::from_secs(15);
 const MACHINE_TIME: Duration = Duration::from_secs(5);
+
+/// The logs of packages, newest first.
+const PACKAGE_LOGS: [SystemRecord; 3] = [
+    SystemRecord::Packages,
+    SystemRecord::OlderPackages,
+    SystemRecord::OldestPackages,
+];
 
 /// The directory whose files are listed.
 const ETC: &str = "/etc";
@@ -114,16 +121,27 @@ async fn read_packages(
         Some(container) => format!("packages of {container}"),
         None => "packages of host".to_owned(),
     };
+    let mut is_damaged = false;
     let read = async {
         let zone = records.zone(owner).await;
         let mut changes: Vec<PackageChange> = Vec::new();
         let mut exists = false;
-        for record in [SystemRecord::Packages, SystemRecord::OlderPackages] {
+        for record in PACKAGE_LOGS {
             let Some(end) = records.read(owner, record).await? else {
                 continue;
             };
             exists = true;
-            let part = dpkg_changes(&end.bytes, &zone, since_ms);
+            let log = match record {
+                // Without its beginning it cannot be decompressed.
+                SystemRecord::OldestPackages if end.offset > 0 => None,
+                SystemRecord::OldestPackages => decompressed(&end.bytes),
+                _ => Some(end.bytes),
+            };
+            let Some(log) = log else {
+                is_damaged = true;
+                break;
+            };
+            let part = dpkg_changes(&log, &zone, since_ms);
             // The older file comes second; a package that both have began with the older version.
             for change in part.changes {
                 match changes.iter_mut().find(|known| known.name == change.name) {
@@ -137,7 +155,12 @@ async fn read_packages(
         }
         Ok::<_, super::super::error::BackendError>(exists.then_some(changes))
     };
-    match timeout(MACHINE_TIME, read).await {
+    let read = timeout(MACHINE_TIME, read).await;
+    if is_damaged {
+        let why = "its oldest log is damaged or too long";
+        found.unread.push(UnreadSource::new(source.as_str(), why));
+    }
+    match read {
         Ok(Ok(Some(changes))) => found.packages.push(MachinePackages {
             container: container.cloned(),
             changes,
