@@ -28,6 +28,9 @@ const NEW_CONTAINER: [&str; 2] = ["new_container", "new_name"];
 /// The tool that fails if a container does not exist.
 const CONTAINER_KNOWN_BY: &str = "container_config_get";
 
+/// What the ids of backups of the host begin with, before the `@`.
+const HOST_BACKUP: &str = "_host";
+
 /// The most containers that are looked up beside the target. The tools accept no longer lists.
 const MAX_LOOKED_UP: usize = 64;
 
@@ -98,14 +101,16 @@ fn containers_beside(arguments: &Map<String, Value>) -> impl Iterator<Item = &st
     let named = list("containers").into_iter().flatten();
     let updated = list("targets").into_iter().flatten();
     let deleted = list("items").into_iter().flatten();
-    let snapshot = |item: &'_ Value| -> Option<&str> {
-        let snapshot = item.get("id")?.as_str()?.strip_prefix("snapshot:")?;
-        snapshot.rsplit_once('/').map(|(container, _)| container)
-    };
     named
         .filter_map(Value::as_str)
         .chain(updated.filter_map(|target| target.get(CONTAINER)?.as_str()))
-        .chain(deleted.filter_map(snapshot))
+        .chain(deleted.filter_map(snapshot_container))
+}
+
+/// The container of an item `snapshot:CONTAINER/SNAPSHOT`.
+fn snapshot_container(item: &Value) -> Option<&str> {
+    let snapshot = item.get("id")?.as_str()?.strip_prefix("snapshot:")?;
+    snapshot.rsplit_once('/').map(|(container, _)| container)
 }
 
 /// Refuses a new name, and a backup of a container, outside of the agent's reach. A backup may outlive its container,
@@ -117,13 +122,18 @@ fn check_beside(call: &Call, arguments: &Map<String, Value>) -> Result<(), ToolE
     if let Some(name) = new.filter(|name| !reach.container(name)) {
         return Err(outside(name));
     }
-    let backup = text("backup").and_then(|id| Some((id, id.rsplit_once('@')?.0)));
-    match backup {
-        Some((id, subject)) if !subject.starts_with('/') && !reach.container(subject) => {
-            Err(ToolError::new(format!("there is no backup '{id}'")))
-        }
-        _ => Ok(()),
+    let Some(backup) = text("backup") else {
+        return Ok(());
+    };
+    let is_seen = match backup.rsplit_once('@') {
+        Some((HOST_BACKUP, _)) => reach.host(),
+        Some((container, _)) => reach.container(container),
+        None => false,
+    };
+    if is_seen {
+        return Ok(());
     }
+    Err(ToolError::new(format!("there is no backup '{backup}'")))
 }
 
 fn outside(name: &str) -> ToolError {
