@@ -22,7 +22,8 @@ pub async fn host_record(
 ) -> Result<OperationEnd, OperationRefusal> {
     print(context.relay, move || {
         if record == SystemRecord::KernelMessages {
-            return answer(record, read_kernel_ring(RECORD_BYTES as usize));
+            let most = usize::try_from(RECORD_BYTES).unwrap_or(usize::MAX);
+            return answer(record, read_kernel_ring(most));
         }
         let root = InsideRoot::open(Path::new("/"));
         let read =

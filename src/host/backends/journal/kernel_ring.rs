@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::helper_client::{LogCursor, LogOrder, LogPriority, LogQuery};
 
-use super::line::LogLine;
+use super::line::{LogLine, PAGE_BYTES};
 
 /// What cursors of these messages begin with; the message's number follows. Cursors of a journal begin with `s=`.
 const CURSOR: &str = "k=";
@@ -69,13 +69,22 @@ pub(super) fn kernel_lines(
         .filter_map(|fields| LogLine::of(&fields))
         .filter(fits)
         .collect();
-    let left_out = lines.len().saturating_sub(most);
-    if is_newer {
-        lines.truncate(most);
-    } else {
-        lines.drain(..left_out);
+    if !is_newer {
+        lines.reverse();
     }
-    (lines, left_out > 0)
+    let mut bytes = 0;
+    let has_room = |line: &&LogLine| {
+        let has_room = bytes <= PAGE_BYTES;
+        bytes += line.page_bytes();
+        has_room
+    };
+    let count = lines.iter().take(most).take_while(has_room).count();
+    let has_more = count < lines.len();
+    lines.truncate(count);
+    if !is_newer {
+        lines.reverse();
+    }
+    (lines, has_more)
 }
 
 /// The number of the message that a cursor names; `None` for a cursor of a journal.

@@ -13,6 +13,12 @@ use gatewren_base::telemetry::redact_text;
 /// The maximum length of a message in characters; longer ones are cut.
 const MESSAGE_CHARS: usize = 2000;
 
+/// The maximum size of a page's text in bytes; further lines are on the next page.
+pub(super) const PAGE_BYTES: usize = 24 * 1024;
+
+/// What a line takes in a page in addition to its message, about.
+const OTHER_FIELDS_BYTES: usize = 128;
+
 /// The maximum length of another field.
 const WORD_CHARS: usize = 255;
 
@@ -49,6 +55,11 @@ pub struct LogLine {
 }
 
 impl LogLine {
+    /// What it takes in a page, in bytes.
+    pub(super) fn page_bytes(&self) -> usize {
+        self.message.len() + OTHER_FIELDS_BYTES
+    }
+
     /// Parses a line's fields; `None` without a time or a cursor.
     pub fn of(fields: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| fields.get(name).and_then(text_of);

@@ -19,7 +19,7 @@ use super::super::records::{RecordOwner, RecordReader};
 use super::super::request::ask;
 use super::boots::{Boot, boot_us, boots, current_boot};
 use super::kernel_ring::kernel_lines;
-use super::line::LogLine;
+use super::line::{LogLine, PAGE_BYTES};
 use super::reader::OutputLineReader;
 
 /// The timeout of a search; lines found until then are returned.
@@ -30,9 +30,6 @@ pub(super) const QUESTION_TIME: Duration = Duration::from_secs(20);
 
 /// The maximum number of bytes read for one answer; lines found until then are returned.
 const OUTPUT_BYTES: u64 = 64 << 20;
-
-/// The maximum size of a page's text in bytes; further lines are on the next page.
-const PAGE_BYTES: usize = 24 * 1024;
 
 /// The path of this host's id (machine-id(5)).
 const MACHINE_ID: &str = "/etc/machine-id";
@@ -279,7 +276,7 @@ impl JournalView {
                 return Ok((lines, true));
             }
             if !too_old {
-                bytes += line.message.len() + 128;
+                bytes += line.page_bytes();
                 lines.push(line);
             }
             if search.query.order == LogOrder::Follow && !lines.is_empty() {
