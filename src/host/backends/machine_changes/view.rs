@@ -10,6 +10,7 @@ use crate::helper_client::{ContainerRef, HelperClient, SystemRecord};
 use gatewren_base::config::{Reach, RuntimeKind};
 
 use super::super::access_filter::AccessFilter;
+use super::super::error::BackendError;
 use super::super::lxc::Lxc;
 use super::super::records::{RecordOwner, RecordReader};
 use super::super::unread::UnreadSource;
@@ -121,46 +122,12 @@ async fn read_packages(
         Some(container) => format!("packages of {container}"),
         None => "packages of host".to_owned(),
     };
-    let mut is_damaged = false;
-    let read = async {
-        let zone = records.zone(owner).await;
-        let mut changes: Vec<PackageChange> = Vec::new();
-        let mut exists = false;
-        for record in PACKAGE_LOGS {
-            let Some(end) = records.read(owner, record).await? else {
-                continue;
-            };
-            exists = true;
-            let log = match record {
-                // Without its beginning it cannot be decompressed.
-                SystemRecord::OldestPackages if end.offset > 0 => None,
-                SystemRecord::OldestPackages => decompressed(&end.bytes),
-                _ => Some(end.bytes),
-            };
-            let Some(log) = log else {
-                is_damaged = true;
-                break;
-            };
-            let part = dpkg_changes(&log, &zone, since_ms);
-            // The older file comes second; a package that both have began with the older version.
-            for change in part.changes {
-                match changes.iter_mut().find(|known| known.name == change.name) {
-                    Some(known) => known.from = change.from,
-                    None => changes.push(change),
-                }
-            }
-            if part.begins_ms.is_some_and(|begins| begins < since_ms) || end.offset > 0 {
-                break;
-            }
-        }
-        Ok::<_, super::super::error::BackendError>(exists.then_some(changes))
-    };
-    let read = timeout(MACHINE_TIME, read).await;
-    if is_damaged {
+    let read = timeout(MACHINE_TIME, read_logs(records, owner, since_ms)).await;
+    if let Ok(Ok(PackageLogs { is_cut: true, .. })) = &read {
         let why = "its oldest log is damaged or too long";
         found.unread.push(UnreadSource::new(source.as_str(), why));
     }
-    match read {
+    match read.map(|read| read.map(|logs| logs.changes)) {
         Ok(Ok(Some(changes))) => found.packages.push(MachinePackages {
             container: container.cloned(),
             changes,
@@ -175,4 +142,53 @@ async fn read_packages(
             .unread
             .push(UnreadSource::new(source, "reading timed out")),
     }
+}
+
+/// What the logs of packages of a machine have about a period.
+struct PackageLogs {
+    /// The changes; absent if there is no log.
+    changes: Option<Vec<PackageChange>>,
+    /// Whether a log could not be read to its beginning.
+    is_cut: bool,
+}
+
+async fn read_logs(
+    records: RecordReader<'_>,
+    owner: RecordOwner<'_>,
+    since_ms: u64,
+) -> Result<PackageLogs, BackendError> {
+    let zone = records.zone(owner).await;
+    let mut changes: Vec<PackageChange> = Vec::new();
+    let (mut exists, mut is_cut) = (false, false);
+    for record in PACKAGE_LOGS {
+        let Some(end) = records.read(owner, record).await? else {
+            continue;
+        };
+        exists = true;
+        let log = match record {
+            // Without its beginning it cannot be decompressed.
+            SystemRecord::OldestPackages if end.offset > 0 => None,
+            SystemRecord::OldestPackages => decompressed(&end.bytes),
+            _ => Some(end.bytes),
+        };
+        let Some(log) = log else {
+            is_cut = true;
+            break;
+        };
+        let part = dpkg_changes(&log, &zone, since_ms);
+        // The older file comes second; a package that both have began with the older version.
+        for change in part.changes {
+            match changes.iter_mut().find(|known| known.name == change.name) {
+                Some(known) => known.from = change.from,
+                None => changes.push(change),
+            }
+        }
+        if part.begins_ms.is_some_and(|begins| begins < since_ms) || end.offset > 0 {
+            break;
+        }
+    }
+    Ok(PackageLogs {
+        changes: exists.then_some(changes),
+        is_cut,
+    })
 }
