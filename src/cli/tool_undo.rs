@@ -82,6 +82,7 @@ const UNDO: &[(&str, &str)] = &[
     ("update_run",                 "container_snapshot_restore"),
     ("watch_create",               "watch_delete"),
     ("watch_delete",               "watch_create"),
+    ("watch_pause",                "watch_pause"),
     ("wifi_connect",               "wifi_connect"),
     ("wifi_country",               "wifi_country"),
     ("wifi_enable",                "wifi_enable"),

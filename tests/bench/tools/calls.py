@@ -167,6 +167,7 @@ CHANGING = [
     ]),
     (ROUNDS, [
         ("watch_create", {"name": "bench", "kind": "container", **BUSYBOX}),
+        ("watch_pause", {"name": "bench"}),
         ("watch_delete", {"name": "bench"}),
     ]),
     (ROUNDS, [
