@@ -3,15 +3,16 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::backups::{LOOK, names, python};
 use crate::support::client::Client;
-use crate::support::command::tell_by;
+use crate::support::command::{refused, tell_by, words};
 use crate::support::engines::{Engine, EngineContainer, EngineKind};
 use crate::support::helper::{Helper, LONG_MS};
-use crate::support::machine::{IN_TIME, cgroup2, holds_within, marker, wait_until};
+use crate::support::machine::{IN_TIME, cgroup2, holds_within, marker, skip, wait_until};
 use crate::support::server::{Directory, Server, server};
 
 /// What the container leaves in its volume and in its own files: links out of it, devices, hard links, odd names, and
@@ -43,6 +44,11 @@ struct Volume<'a> {
 
 impl<'a> Home<'a> {
     fn new(engine: &'a Engine) -> Self {
+        Self::with_targets(engine, "")
+    }
+
+    /// Does the same with more targets, in the form of helper.toml.
+    fn with_targets(engine: &'a Engine, more: &str) -> Self {
         let (name, socket, files) = (engine.kind.name(), engine.socket(), Directory::new());
         for folder in ["kept", "data", "back", "other"] {
             fs::create_dir(files.join(folder)).unwrap();
@@ -51,7 +57,7 @@ impl<'a> Home<'a> {
         let at = |name: &str| files.join(name).display().to_string();
         let bounds = format!(
             "runtimes = [\"{name}\"]\n{name}_socket = \"{}\"\nbackup = \"delete\"\n\
-             backup_targets = [\"local: {}\"]\nbackup_paths = [\"{}\"]\nhost_file_writes = [\"{}\"]\n",
+             backup_targets = [\"local: {}\"{more}]\nbackup_paths = [\"{}\"]\nhost_file_writes = [\"{}\"]\n",
             socket.display(),
             at("kept"),
             at("data"),
@@ -525,5 +531,74 @@ fn a_volume_that_is_mounted_from_elsewhere_is_left_out_and_never_replaced() {
         assert_eq!(text(&home.files.join("other/file")), "of the host");
         container.act("start");
         assert_eq!(home.run(&container, "cat /data/file"), "of the host");
+    }
+}
+
+#[test]
+fn the_owner_backs_up_a_container_of_an_engine_on_the_command_line() {
+    for engine in EngineKind::ALL.into_iter().filter_map(Engine::shared) {
+        let home = Home::new(&engine);
+        let volume = home.volume();
+        let container = home.container(&volume);
+        let (owner, reference) = (home.server.state_dir(), container.reference());
+        let create = ["backup", "create", "local", &reference, "--keep", "last=1"];
+        let made = words(&owner, &create);
+        let id = |said: &str| said.lines().next().unwrap().replace("created ", "");
+        let first = id(&made);
+        assert!(first.starts_with(&format!("{reference}@")), "{made}");
+        let left = "not included: the directory or file of the host at /secret";
+        assert!(made.contains(left), "{made}");
+        let second = words(&owner, &create);
+        assert!(second.contains(&format!("deleted {first}")), "{second}");
+        let second = id(&second);
+        let list = words(&owner, &["backup", "list", "--container", &reference]);
+        assert!(list.contains(&second) && !list.contains(&first), "{list}");
+        let whole = words(&owner, &["backup", "verify", "local", &second]);
+        assert!(whole.contains("is whole"), "{whole}");
+        let restore = ["backup", "restore", "local", &second, &reference];
+        let said = refused(&owner, &restore);
+        assert!(said.contains("stop it first"), "{said}");
+        home.stop(&container);
+        let restored = words(&owner, &restore);
+        assert!(
+            restored.contains("not restored: the directory"),
+            "{restored}"
+        );
+        words(&owner, &["backup", "delete", "local", &second]);
+        assert_eq!(names(&home.files.join("kept")), ["lock"]);
+    }
+}
+
+#[test]
+fn a_container_of_an_engine_is_not_stored_in_a_repository_of_restic() {
+    for engine in EngineKind::ALL.into_iter().filter_map(Engine::shared) {
+        let files = Directory::new();
+        let (path, password) = (files.join("repository"), files.join("password"));
+        fs::write(&password, "correct horse").unwrap();
+        fs::set_permissions(&password, Permissions::from_mode(0o600)).unwrap();
+        let mut init = Command::new("restic");
+        init.args(["--no-cache", "init", "-r"]).arg(&path);
+        let Ok(done) = init.arg("--password-file").arg(&password).output() else {
+            skip("there is no program restic");
+            return;
+        };
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        let more = format!(
+            ", \"safe: restic {} password={}\"",
+            path.display(),
+            password.display()
+        );
+        let home = Home::with_targets(&engine, &more);
+        let container = engine.run(&[]);
+        let asked = json!({ "target": "safe", "container": container.reference() });
+        let said = home.refused("backup_create", asked);
+        assert!(
+            said.contains("restic") && said.contains("a directory, a disk or a share"),
+            "{said}"
+        );
     }
 }
