@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use gatewren_base::sys::source::text;
 use gatewren_wire::operations::{DirectorySize, OperationRefusal, Stream};
 
+use super::overlay_root::OverlayRoot;
 use crate::context::orphans::Orphans;
 use crate::context::tools::{HostTool, start};
 
@@ -42,14 +44,25 @@ pub async fn count(
     request: SizeRequest,
     orphans: &Arc<Orphans>,
 ) -> Result<CountedSizes, OperationRefusal> {
-    if request.paths.is_empty() {
-        return Ok(CountedSizes {
-            is_complete: true,
-            ..CountedSizes::default()
-        });
+    let end = Instant::now() + request.time;
+    let mut all = CountedSizes {
+        sizes: Vec::new(),
+        is_complete: request.paths.len() <= MAX_PATHS,
+    };
+    for tool in tools(&request, &text("/proc/self/mountinfo").unwrap_or_default()) {
+        let counted = run(&tool, end, orphans).await?;
+        all.sizes.extend(counted.sizes);
+        all.is_complete &= counted.is_complete;
     }
-    let tool = tool(&request);
-    let (child, mut outputs) = start(&tool, orphans)?;
+    Ok(all)
+}
+
+async fn run(
+    tool: &HostTool,
+    end: Instant,
+    orphans: &Arc<Orphans>,
+) -> Result<CountedSizes, OperationRefusal> {
+    let (child, mut outputs) = start(tool, orphans)?;
     let mut text = Vec::new();
     let collect = async {
         loop {
@@ -66,7 +79,7 @@ pub async fn count(
             }
         }
     };
-    let has_ended = timeout(request.time, collect).await.unwrap_or(false);
+    let has_ended = timeout_at(end, collect).await.unwrap_or(false);
     if !has_ended {
         child.kill();
         let _ = child.wait().await;
@@ -74,7 +87,7 @@ pub async fn count(
     text.extend(outputs.rest(Stream::Stdout).flatten());
     Ok(CountedSizes {
         sizes: parse(&text),
-        is_complete: has_ended && request.paths.len() <= MAX_PATHS,
+        is_complete: has_ended,
     })
 }
 
@@ -96,16 +109,32 @@ pub async fn size_of(path: &str, orphans: &Arc<Orphans>) -> Result<u64, Operatio
     })
 }
 
-fn tool(request: &SizeRequest) -> HostTool {
-    let depth = format!("--max-depth={}", request.depth);
-    let least = format!("--threshold={}", request.least_bytes.max(1));
-    let mut args = vec!["--null", "--one-file-system", "--block-size=1", &depth];
-    if request.least_bytes > 0 {
-        args.push(&least);
-    }
-    args.push("--");
+/// Returns the commands that count: one for what lies on a root that is an overlay, and one for all else.
+fn tools(request: &SizeRequest, mountinfo: &str) -> Vec<HostTool> {
+    let root = OverlayRoot::of(mountinfo);
+    let is_on_root = |path: &&str| root.as_ref().is_some_and(|root| root.holds(path));
     let paths = request.paths.iter().take(MAX_PATHS).map(String::as_str);
-    HostTool::new("du", args.into_iter().chain(paths))
+    let (on_root, others): (Vec<&str>, Vec<&str>) = paths.partition(is_on_root);
+    let exclusions = root.iter().flat_map(OverlayRoot::exclusions).collect();
+    let counts = [
+        (on_root, exclusions),
+        (others, vec!["--one-file-system".to_owned()]),
+    ];
+    let counts = counts.into_iter().filter(|(paths, _)| !paths.is_empty());
+    counts
+        .map(|(paths, limits)| du(request, &paths, limits))
+        .collect()
+}
+
+fn du(request: &SizeRequest, paths: &[&str], mut args: Vec<String>) -> HostTool {
+    args.extend(["--null", "--block-size=1"].map(str::to_owned));
+    args.push(format!("--max-depth={}", request.depth));
+    if request.least_bytes > 0 {
+        args.push(format!("--threshold={}", request.least_bytes));
+    }
+    args.push("--".to_owned());
+    let args = args.iter().map(String::as_str);
+    HostTool::new("du", args.chain(paths.iter().copied()))
 }
 
 /// Parses `du`'s output; an incomplete last entry is left out.

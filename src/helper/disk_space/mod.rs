@@ -7,3 +7,4 @@ mod host_items;
 pub mod host_report;
 mod kernels;
 pub mod measure;
+mod overlay_root;
