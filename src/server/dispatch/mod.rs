@@ -28,6 +28,7 @@ mod signed_state;
 mod subscriptions;
 mod tasks;
 mod tool_list;
+mod tool_lookup;
 mod tools;
 mod unattended;
 mod vault_worker;

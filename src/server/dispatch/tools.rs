@@ -25,6 +25,7 @@ use super::tasks::call_end::{CallEnd, StopReason};
 use super::tasks::long_call;
 use super::tasks::methods::check_declared;
 use super::tasks::promotion::{PromotionResult, TaskPromotion};
+use super::tool_lookup::callable;
 use gatewren_base::sys::{Requester, on_behalf_of};
 use gatewren_base::telemetry::redact_text;
 use gatewren_gate::auth::Principal;
@@ -44,16 +45,7 @@ pub fn call(engine: Arc<Engine>, call: Call) -> CallReply {
 
 fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     let name = name(&call.params)?;
-    let tool = engine
-        .catalog
-        .tool(name)
-        .filter(|tool| sees(&call.context.who, tool))
-        .cloned();
-    let tool = tool.ok_or_else(|| {
-        RpcError::invalid_params(format!(
-            "unknown tool: {name}; tools/list shows tools that you may call"
-        ))
-    })?;
+    let tool = callable(&engine.catalog, &call.context.who, name)?;
     let alias = tool.alias(name);
     let remembers = tool.remembers() || confirms(&call.context.who, &tool);
     let (inputs, binding) = inputs(&engine, &mut call, remembers)?;
