@@ -107,6 +107,8 @@ pub async fn accept(listener: &TcpListener) -> AcceptedConnection {
                 // If this fails, the client keeps the connection as long as it wants. That is tolerable, because
                 // the connection still counts towards the limit.
                 let _ = end_when_stalled(&stream, STALLED);
+                // A socket for both families names an IPv4 client as ::ffff:192.168.1.2 (RFC 4291, section 2.5.5.2).
+                let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
                 return AcceptedConnection { stream, peer };
             }
             Err(cause) => {
