@@ -11,7 +11,7 @@ use super::bounded_number::BoundedNumber;
 use super::changes_words::{ChangingCalls, call_lines, file_lines, login_lines, package_lines};
 use super::logins::{LoginSources, find_logins};
 use super::public_pointer::{PublicPointer, view_for};
-use super::state_summary::{StateSummary, with_time};
+use super::state_summary::{LINE_OVERHEAD, StateSummary, with_time};
 use gatewren_base::sys::now_ms;
 use gatewren_host::backends::{LogMoment, LoginPeriod, LoginsFound, MachineChanges, UnreadSource};
 use gatewren_store::state::{Revision, RevisionsSince, StateError, StateView, StateViews};
@@ -23,8 +23,9 @@ const MAX_PATCH_BYTES: usize = 16 << 10;
 /// The most revisions that are read for a summary. If there are more, the summary says so.
 const MAX_SUMMARISED: usize = 20_000;
 
-/// The longest text of all lines of a summary, in bytes: an answer has at most 8 kB.
-const SUMMARY_BYTES: usize = 6900;
+/// The longest text of all lines of a summary, in bytes of JSON: an answer has at most 8 kB, and the rest of it needs less
+/// than 1.5 kB.
+const SUMMARY_BYTES: usize = 6400;
 
 /// The most sources that could not be read that are named, and the longest text of each in characters.
 const MAX_UNREAD: usize = 5;
@@ -140,7 +141,8 @@ async fn changes(sources: Arc<ChangeSources>, since: ChangesSince, cx: Cx) -> Re
     } else {
         ChangesBesideState::default()
     };
-    let used: usize = beside.lines.iter().map(String::len).sum();
+    let bytes = |line: &String| line.len() + LINE_OVERHEAD;
+    let used: usize = beside.lines.iter().map(bytes).sum();
     let most = SUMMARY_BYTES.saturating_sub(used);
     let found = spawn_blocking(move || summary_since(&view, &since, begins, most));
     let mut history = found.await.map_err(unreadable)?.map_err(unreadable)?;

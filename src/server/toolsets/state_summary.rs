@@ -16,8 +16,14 @@ const SHOWN_VALUES: usize = 4;
 /// The longest value that is shown, in characters. Of a longer one the line says only that it changed.
 const SHOWN_CHARS: usize = 48;
 
+/// What each line takes in the JSON of an answer beside its text, in bytes.
+pub const LINE_OVERHEAD: usize = 8;
+
 /// Facts that follow from others, or say nothing to a person.
 const LEFT_OUT: [&str; 3] = ["init_pid", "name", "runtime"];
+
+/// The facts that stand for a container, a notification and a unit, in this order.
+const TELLING: [&str; 3] = ["status", "title", "active"];
 
 /// The changes of a time.
 #[derive(Debug, Default)]
@@ -76,11 +82,14 @@ impl StateSummary {
         let is_collection = match tokens {
             [] => true,
             [public] => public == "public",
-            [_, part] => {
-                ["packageData", "units", "serverInfo", "notifications"].contains(&part.as_str())
-            }
+            [_, part] => ["packageData", "notifications"].contains(&part.as_str()),
             _ => false,
         };
+        // What the host and its units were when they were first observed is no change.
+        if matches!(tokens, [_, part] if part == "serverInfo" || part == "units") && value.is_some()
+        {
+            return;
+        }
         if let (true, Some(Value::Object(all))) = (is_collection, value) {
             for (key, value) in all {
                 let below = [tokens, std::slice::from_ref(key)].concat();
@@ -112,7 +121,7 @@ impl StateSummary {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         for (place, changes) in &self.values {
             let line = format!("{place}{changes}");
-            bytes += line.len();
+            bytes += line.len() + LINE_OVERHEAD;
             if bytes > most {
                 break;
             }
@@ -135,9 +144,14 @@ impl ValuePlace {
                 (StateSubject::Unit((*name).to_owned()), below)
             }
             ["public", "serverInfo", below @ ..] => (StateSubject::Host, below),
+            ["public", "notifications", _] | ["public", "notifications", _, _, "seen"] => {
+                return None;
+            }
             ["public", "notifications", whose, below @ ..] => {
                 (StateSubject::Notification((*whose).to_owned()), below)
             }
+            // Whether something can be observed is told by `state_get`, and who has read a message by nobody.
+            ["public", "observer", ..] => return None,
             ["public", rest @ ..] => (StateSubject::Other(rest.join("/")), [].as_slice()),
             _ => return None,
         };
@@ -162,8 +176,8 @@ pub fn with_time(mut revision: Value) -> Value {
 /// Returns a value in a few words. Texts of other programs are neutralised.
 fn short(value: &Value) -> String {
     let text = match value {
-        Value::Object(facts) => match facts.get("status").and_then(Value::as_str) {
-            Some(status) => status.to_owned(),
+        Value::Object(facts) => match TELLING.iter().find_map(|key| facts.get(*key)?.as_str()) {
+            Some(fact) => fact.to_owned(),
             None => format!("{} facts", facts.len()),
         },
         Value::Array(all) => {
@@ -277,6 +291,37 @@ mod tests {
             "host, hostname: a^[b; 1970-01-01T00:00:04.000Z by observer",
         ];
         assert_eq!((lines, left_out), (expected.map(str::to_owned).to_vec(), 0));
+    }
+
+    #[test]
+    fn first_observations_and_marks_of_readers_are_no_changes() {
+        let mut summary = StateSummary::default();
+        summary.add(&revision(
+            1,
+            json!([{ "op": "add", "path": "/public", "value": {
+                "serverInfo": { "hostname": "box" },
+                "units": { "ssh.service": { "active": "active" } },
+                "observer": { "units": { "available": true } },
+                "packageData": { "units": { "status": "running" } },
+            } }]),
+        ));
+        summary.add(&revision(
+            2,
+            json!([
+                { "op": "add", "path": "/public/units/web.service", "value": { "active": "failed", "sub": "failed" } },
+                { "op": "add", "path": "/public/notifications/host", "value": {} },
+                { "op": "add", "path": "/public/notifications/host/1", "value": { "title": "disk is full", "level": "error" } },
+                { "op": "replace", "path": "/public/notifications/host/1/seen", "value": true },
+                { "op": "replace", "path": "/public/observer/units/available", "value": false },
+            ]),
+        ));
+        let (lines, _) = summary.lines(7000);
+        let expected = [
+            "container units: running; 1970-01-01T00:00:01.000Z by observer",
+            "unit web.service: failed; 1970-01-01T00:00:02.000Z by observer",
+            "notifications of host, 1: disk is full; 1970-01-01T00:00:02.000Z by observer",
+        ];
+        assert_eq!(lines, expected);
     }
 
     #[test]
