@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::bounded_number::BoundedNumber;
-use super::bounded_text::BoundedText;
 use super::failure::failed;
 use super::long_call::call_job;
 use gatewren_host::backends::{
@@ -59,8 +58,8 @@ struct Check {
     /// Refresh the lists first, if allowed; host only.
     #[serde(default)]
     refresh: bool,
-    /// Only packages with this text in their name.
-    name: Option<PackageText>,
+    /// Only packages whose names contain this.
+    name: Option<PackageName>,
     /// Maximum packages, 1 to 100.
     #[serde(default)]
     limit: BoundedNumber<1, 100, 25>,
@@ -69,9 +68,6 @@ struct Check {
     offset: BoundedNumber<0, 100_000, 0>,
 }
 
-/// A part of a package's name.
-type PackageText = BoundedText<100>;
-
 async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateCheck> {
     let caller = cx.caller();
     let view = updates.view_for(&caller.reach, &caller.agent, cx.reference());
@@ -79,7 +75,7 @@ async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateChec
     let [offset, limit] =
         [asked.offset.get(), asked.limit.get()].map(|n| usize::try_from(n).unwrap_or_default());
     let page = UpdatePage {
-        name: asked.name.map(PackageText::into_text),
+        name: asked.name.as_ref().map(ToString::to_string),
         offset,
         limit,
     };

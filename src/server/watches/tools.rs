@@ -245,10 +245,16 @@ async fn pause(tools: Arc<WatchTools>, Pause { name, paused }: Pause, cx: Cx) ->
 #[serde(deny_unknown_fields)]
 struct Delete {
     /// The watch's name, as you gave it.
-    name: String,
+    name: WatchName,
 }
 
-async fn delete(tools: Arc<WatchTools>, Delete { name }: Delete, cx: Cx) -> Result<Answer> {
+async fn delete(
+    tools: Arc<WatchTools>,
+    Delete {
+        name: WatchName(name),
+    }: Delete,
+    cx: Cx,
+) -> Result<Answer> {
     let watch = WatchRef::Name {
         agent: cx.caller().agent.to_string(),
         name: name.clone(),
