@@ -144,7 +144,7 @@ impl ValuePlace {
                 (StateSubject::Unit((*name).to_owned()), below)
             }
             ["public", "serverInfo", below @ ..] => (StateSubject::Host, below),
-            ["public", "notifications", _] | ["public", "notifications", _, _, "seen"] => {
+            ["public", "notifications", _] | ["public", "notifications", .., "seen"] => {
                 return None;
             }
             ["public", "notifications", whose, below @ ..] => {
