@@ -166,7 +166,7 @@ class Client:
             if connection:
                 connection.close()
 
-    def call(self, tool, **arguments):
+    def call(self, tool, /, **arguments):
         """The result of a tool's call."""
         return self.ask("tools/call", {"name": tool, "arguments": arguments})
 

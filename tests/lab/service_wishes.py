@@ -52,13 +52,6 @@ lxc.init.cmd = /srv/init
 END
 lxc-start -n nextcloud </dev/null
 cp /gatewren/tests/lab/bounds.py rootfs/srv
-mkdir -p /srv/big
-truncate --size 300M /srv/big.image
-mkfs.ext4 -q /srv/big.image
-[ -e /dev/loop-control ] || mknod /dev/loop-control c 10 237
-disk=$(losetup --find)
-[ -e "$disk" ] || mknod "$disk" b 7 "${disk#/dev/loop}"
-mount -o loop="$disk" /srv/big.image /srv/big
 """
 
 # Offers newer versions of two packages, one of them a security update; the first time, older ones are installed.
@@ -252,7 +245,7 @@ def nightly_backup(stage, agent):
 
 @wish("Tell me when alpha goes down", 2)
 def tell_me(stage, agent):
-    agent.call("watch_create", name="alpha is down", kind="container", container="alpha", for_s=0, every_s=15)
+    watch = agent.call("watch_create", name="alpha is down", kind="container", container="alpha", for_s=0, every_s=15)
 
     def notified(title):
         found = stage.client.call("notification_list")["structuredContent"]["notifications"]
@@ -265,7 +258,8 @@ def tell_me(stage, agent):
             wait("the owner is notified", lambda: len(notified(title)) > seen)
             agent.write(f"\n{line}; the owner is notified:\n{json.dumps(notified(title)[0], indent=2)}")
     finally:
-        stage.box.shell("lxc-start -n alpha </dev/null || true; gatewren watch delete 'alpha is down' || true")
+        stage.box.shell("lxc-start -n alpha </dev/null || true")
+        stage.box.run("gatewren", "watch", "delete", watch["id"])
 
 
 @wish("Move alpha to the bigger disk", 3)
