@@ -143,9 +143,9 @@ async fn plan(updates: Arc<Updates>, asked: Plan, cx: Cx) -> Result<UpdatePlan> 
     plan.await.map_err(failed)
 }
 
-/// Install the updates of an `update_plan`, one target after another: save the container, upgrade, check units, ports
-/// and packages, restore if asked. Returns what came of each. Installs the plan exactly, or all offered with `refresh`;
-/// the host is not saved.
+/// Install the updates of an `update_plan`, one by one: save the container, upgrade, check units, ports and packages,
+/// restore if asked. Returns each result. Installs the plan exactly, or all offered with `refresh`; the host is not
+/// saved.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Run {
