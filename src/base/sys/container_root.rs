@@ -98,6 +98,13 @@ impl InsideRoot {
         Err(invalid("it is not a socket"))
     }
 
+    /// Returns whether nothing exists at this path. False also if that is not known: a part of the path is on another
+    /// mount below the root, or cannot be read.
+    pub fn lacks(&self, path: &str) -> bool {
+        let found = self.find(path, OFlag::empty());
+        found.is_err_and(|cause| cause.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Lists a directory: among its first `most` names those that `select` chooses, each with its metadata; for a
     /// link, the metadata of the link itself.
     pub fn list(
@@ -506,5 +513,23 @@ mod tests {
         );
         let outside: Vec<_> = fs::read_dir(scratch.join("outside")).unwrap().collect();
         assert_eq!(outside.len(), 1, "nothing was written there");
+    }
+
+    #[test]
+    fn a_path_is_lacking_only_if_nothing_can_be_there() {
+        let path = std::env::temp_dir().join(format!("gatewren-lacks-{}", std::process::id()));
+        fs::create_dir_all(path.join("var")).unwrap();
+        fs::write(path.join("var/log"), "").unwrap();
+        symlink("/nowhere", path.join("link")).unwrap();
+        let root = InsideRoot::open(&path).unwrap();
+        assert!(root.lacks("/var/lib") && root.lacks("/link"));
+        // A file in the place of a directory is an error of another kind.
+        assert!(!root.lacks("/var") && !root.lacks("/var/log/journal"));
+        let whole = InsideRoot::open(Path::new("/")).unwrap();
+        assert!(
+            !whole.lacks("/proc/nothing"),
+            "another mount is not looked into"
+        );
+        fs::remove_dir_all(&path).unwrap();
     }
 }

@@ -3,13 +3,13 @@
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use gatewren_base::sys::{Jail, JailCommand, Spawn, run_in_jail};
+use gatewren_base::sys::{InsideRoot, Jail, JailCommand, Spawn, run_in_jail};
 use gatewren_wire::operations::{ContainerRef, OperationEnd, OperationRefusal};
 
 use crate::context::containers::RunningContainer;
@@ -74,16 +74,35 @@ impl JailedTool<'_> {
         context: &mut OperationContext<'_>,
     ) -> Result<OperationEnd, OperationRefusal> {
         self.running.check_files(self.container)?;
+        let absent = || {
+            let message = format!("container '{}' {}", self.container, self.view.absent);
+            OperationRefusal::failed(message)
+        };
+        if self.lacks_files() {
+            return Err(absent());
+        }
         let (child, outputs) = self.start(&context.helper.orphans)?;
         let ending = context.relay_output(child, outputs).await;
         let nothing = OperationEnd::Exited {
             code: NOTHING_TO_READ.into(),
         };
         if ending == nothing {
-            let message = format!("container '{}' {}", self.container, self.view.absent);
-            return Err(OperationRefusal::failed(message));
+            return Err(absent());
         }
         Ok(ending)
+    }
+
+    /// Whether it is certain that none of the needed files exists, so that no process has to be started for it. Mounts
+    /// below the container's root are not entered: one of them may never respond.
+    fn lacks_files(&self) -> bool {
+        let path = format!("/proc/{}/root", self.running.init);
+        InsideRoot::open(Path::new(&path)).is_ok_and(|root| {
+            // A container that is starting has the host's root.
+            let is_of_the_host = root.is_at(Path::new("/")).unwrap_or(true);
+            !is_of_the_host
+                && self.view.needs.iter().all(|path| root.lacks(path))
+                && self.running.still_runs()
+        })
     }
 
     fn start(
