@@ -1,10 +1,8 @@
 //! The host's containers, through the helper.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use tracing::debug;
 
 use crate::helper_client::{
     Capture, ContainerRef, ContainerUsage, EngineFacts, FinishedOperation, HelperClient,
@@ -98,6 +96,15 @@ impl LxcView {
 
     /// Returns all details of a container.
     pub async fn info(&self, name: &ContainerRef) -> Result<ContainerDetails, BackendError> {
+        self.info_with(name, None).await
+    }
+
+    /// Does the same, with its counters if they have been read already.
+    pub(super) async fn info_with(
+        &self,
+        name: &ContainerRef,
+        counted: Option<&MeasuredContainer>,
+    ) -> Result<ContainerDetails, BackendError> {
         let is_lxc = name.runtime() == RuntimeKind::Lxc;
         let config = async {
             if is_lxc {
@@ -109,10 +116,12 @@ impl LxcView {
         let (status, config, os) = tokio::join!(self.status(name), config, self.os_release(name));
         let (status, config) = (status?, config?);
         let engine = status.engine.map(|facts| self.visible_facts(facts));
-        let usage = match status.init_pid {
+        let counted = counted.filter(|counted| status.init_pid == Some(counted.init_pid));
+        let usage = match (status.init_pid, counted) {
             // A container that has just stopped uses nothing.
-            Some(_) => self.vitals(name).await.map(|vitals| vitals.usage),
-            None => Ok(ContainerUsage::default()),
+            (None, _) => Ok(ContainerUsage::default()),
+            (Some(_), Some(counted)) => Ok(counted.usage),
+            (Some(_), None) => self.vitals(name).await.map(|vitals| vitals.usage),
         };
         let usage = usage.unwrap_or_default();
         Ok(ContainerDetails {
@@ -184,30 +193,6 @@ impl LxcView {
         found.into_iter().next().ok_or_else(ended)
     }
 
-    /// Returns the usage of this container, or of all running ones. An unreadable container is left out of all.
-    pub async fn usage_of(
-        &self,
-        container: Option<&ContainerRef>,
-    ) -> Result<BTreeMap<ContainerRef, ContainerUsage>, BackendError> {
-        if let Some(name) = container {
-            return Ok([(name.clone(), self.vitals(name).await?.usage)].into());
-        }
-        let counted = self.counters().await?.into_iter();
-        let mut all: BTreeMap<_, _> = counted.map(|one| (one.container, one.usage)).collect();
-        // A helper that has just started has found none of them running yet.
-        for name in self.list().await? {
-            if all.contains_key(&name) {
-                continue;
-            }
-            match self.vitals(&name).await {
-                Ok(vitals) => _ = all.insert(name, vitals.usage),
-                Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
-                Err(cause) => debug!(container = %name, %cause, "left out of the measurement"),
-            }
-        }
-        Ok(all)
-    }
-
     /// Returns the facts, without the usage, about all containers that [`Self::status`] has found
     /// running and that still run. Cheap: LXC is not asked.
     pub async fn all_vitals(&self) -> Result<Vec<Vitals>, BackendError> {
@@ -224,22 +209,6 @@ impl LxcView {
         let text = self.ask(operation, QUESTION_TIME).await?;
         let mut all: Vec<MeasuredContainer> = read_lines(&text)?;
         all.retain(|measured| self.access.shows(&measured.container));
-        Ok(all)
-    }
-
-    /// Returns all containers in detail, sorted by name. An unreadable one is left out.
-    pub async fn all(&self) -> Result<Vec<ContainerDetails>, BackendError> {
-        let mut all = Vec::new();
-        for name in self.list().await? {
-            match self.info(&name).await {
-                Ok(details) => all.push(ContainerDetails {
-                    config: None,
-                    ..details
-                }),
-                Err(cause) if cause.kind == ErrorKind::Unavailable => return Err(cause),
-                Err(cause) => debug!(container = %name, %cause, "left out of the list"),
-            }
-        }
         Ok(all)
     }
 

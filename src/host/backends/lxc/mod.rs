@@ -8,6 +8,7 @@ mod events;
 mod inside;
 mod listing;
 mod moves;
+mod overview;
 mod runtimes;
 mod stack_changes;
 mod stack_order;
