@@ -65,9 +65,9 @@ fn view(backups: &Backups, cx: &Cx) -> BackupsView {
     backups.view_for(&cx.caller().reach, cx.reference())
 }
 
-/// Back up a container (files, settings, volumes of Docker and Podman) or a host directory that the owner allows. A
-/// running container is frozen meanwhile; other mounts are not included. With `keep`, older backups are then deleted.
-/// `backup_target_list` lists targets, `backup_restore` restores.
+/// Back up a container (files, settings, volumes) or a host directory that the owner allows. A running container is
+/// frozen meanwhile; other mounts are not included. With `keep`, older backups are then deleted. `backup_target_list`
+/// lists targets, `backup_restore` restores.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
