@@ -168,6 +168,7 @@ CHANGING = [
     (ROUNDS, [
         ("watch_create", {"name": "bench", "kind": "container", **BUSYBOX}),
         ("watch_pause", {"name": "bench"}),
+        ("watch_pause", {"name": "bench"}),
         ("watch_delete", {"name": "bench"}),
     ]),
     (ROUNDS, [
