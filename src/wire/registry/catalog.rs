@@ -56,7 +56,7 @@ pub enum LogOffer {
 /// The sessions that receive a log message outside of any call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogAudience {
-    /// One session, as named in [`super::cx::Caller`].
+    /// One session, as named in [`Caller`](super::caller::Caller).
     Session(Arc<str>),
     /// The sessions of agents that can see this container, by its reference.
     Container(Arc<str>),
