@@ -212,7 +212,7 @@ async fn list(tools: Arc<WatchTools>, List {}: List, cx: Cx) -> Result<Answer> {
 #[serde(deny_unknown_fields)]
 struct Pause {
     /// The watch's name, as you gave it.
-    name: String,
+    name: WatchName,
     /// Whether it is paused.
     #[serde(default = "yes")]
     paused: bool,
@@ -222,7 +222,8 @@ fn yes() -> bool {
     true
 }
 
-async fn pause(tools: Arc<WatchTools>, Pause { name, paused }: Pause, cx: Cx) -> Result<Answer> {
+async fn pause(tools: Arc<WatchTools>, asked: Pause, cx: Cx) -> Result<Answer> {
+    let (WatchName(name), paused) = (asked.name, asked.paused);
     let table = tools.vault.watches();
     let own = table.list_of(&cx.caller().agent);
     let mut own = own.map_err(|cause| unusable(&cause))?.into_iter();
