@@ -299,7 +299,10 @@ def update_everything(stage, agent):
     version = {"operate": "1.2", "admin": "1.3", "observe": "1.4"}[agent.policy]
     offer(stage, version)
     plan = agent.call("update_plan")
-    agent.call("update_run", targets=plan["run"])
+    protection = "backup" if agent.policy == "admin" else "snapshot"
+    chosen = {"protect": "backup", "backup_target": plan["backup_targets"][0]} if protection == "backup" else {}
+    found = agent.call("update_run", targets=plan["run"], **chosen)
+    expect(protection in json.dumps(found["targets"]), f"not protected by a {protection}: {found}")
     for inside in ([], INSIDE):
         for package in ("wren-one", "wren-two"):
             found = version_of(stage, package, inside)
