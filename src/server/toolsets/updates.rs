@@ -147,8 +147,14 @@ async fn plan(updates: Arc<Updates>, asked: Plan, cx: Cx) -> Result<UpdatePlan> 
 /// restore if asked. Returns each result. Installs the plan exactly, or all offered with `refresh`; the host is not
 /// saved.
 #[derive(Deserialize, JsonSchema)]
+#[serde(try_from = "RunFields")]
+#[schemars(with = "RunFields")]
+struct Run(UpdateRunRequest);
+
+/// The arguments of `update_run`.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Run {
+struct RunFields {
     /// `run` of `update_plan`, or some of it.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     targets: Vec<ApprovedUpdate>,
@@ -178,23 +184,27 @@ enum Protect {
     None,
 }
 
-async fn run(updates: Arc<Updates>, asked: Run, cx: Cx) -> Result<UpdateRunResult> {
-    let protect = match (asked.protect, asked.backup_target) {
-        (Protect::Snapshot, None) => UpdateProtection::Snapshot,
-        (Protect::None, None) => UpdateProtection::Nothing,
-        (Protect::Backup, Some(target)) => UpdateProtection::Backup(target),
-        _ => {
-            let words = "`backup_target` and protect \"backup\" belong together";
-            return Err(failed(BackendError::new(ErrorKind::Refused, words)));
-        }
-    };
-    let wanted = UpdateRunRequest {
-        targets: asked.targets,
-        protect,
-        refresh: asked.refresh,
-        undo_on_failure: asked.undo_on_failure,
-        stop_on_failure: asked.stop_on_failure,
-    };
+impl TryFrom<RunFields> for Run {
+    type Error = &'static str;
+
+    fn try_from(asked: RunFields) -> std::result::Result<Self, Self::Error> {
+        let protect = match (asked.protect, asked.backup_target) {
+            (Protect::Snapshot, None) => UpdateProtection::Snapshot,
+            (Protect::None, None) => UpdateProtection::Nothing,
+            (Protect::Backup, Some(target)) => UpdateProtection::Backup(target),
+            _ => return Err("`backup_target` and protect \"backup\" belong together"),
+        };
+        Ok(Self(UpdateRunRequest {
+            targets: asked.targets,
+            protect,
+            refresh: asked.refresh,
+            undo_on_failure: asked.undo_on_failure,
+            stop_on_failure: asked.stop_on_failure,
+        }))
+    }
+}
+
+async fn run(updates: Arc<Updates>, Run(wanted): Run, cx: Cx) -> Result<UpdateRunResult> {
     let caller = cx.caller();
     let view = updates.view_for(&caller.reach, &caller.agent, cx.reference());
     view.run_plan(wanted, call_job(&cx)).await.map_err(failed)
@@ -223,4 +233,31 @@ async fn history(updates: Arc<Updates>, asked: History, cx: Cx) -> Result<Update
         [asked.offset.get(), asked.limit.get()].map(|n| usize::try_from(n).unwrap_or_default());
     let page = view.history(asked.container.as_ref(), offset, limit);
     page.await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_backup_target_without_a_backup_is_refused_before_the_owner_is_asked() {
+        let run = |more: serde_json::Value| {
+            let mut arguments = json!({ "targets": [] });
+            let fields = arguments.as_object_mut().unwrap();
+            fields.extend(more.as_object().unwrap().clone());
+            serde_json::from_value::<Run>(arguments).map_err(|why| why.to_string())
+        };
+        for refused in [
+            json!({ "protect": "backup" }),
+            json!({ "backup_target": "local" }),
+            json!({ "protect": "none", "backup_target": "local" }),
+        ] {
+            assert!(run(refused).is_err_and(|why| why.contains("belong together")));
+        }
+        let both = json!({ "protect": "backup", "backup_target": "local" });
+        let Run(wanted) = run(both).unwrap();
+        assert!(matches!(wanted.protect, UpdateProtection::Backup(_)));
+    }
 }
