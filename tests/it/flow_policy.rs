@@ -150,6 +150,8 @@ fn t10_what_a_policy_denies_is_answered_as_what_does_not_exist() {
     for tool in SCANNING {
         assert_eq!(words("observe", tool), unknown, "{tool}");
     }
+    assert!(unknown.contains("your policy (observe) does not allow it"));
+    let unknown = words("suggest", "nothing");
     for tool in READING.iter().chain(&SCANNING) {
         assert_eq!(words("suggest", tool), unknown, "{tool}");
     }
