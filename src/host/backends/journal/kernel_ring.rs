@@ -87,8 +87,8 @@ pub(super) fn kernel_lines(
     (lines, has_more)
 }
 
-/// The number of the message that a cursor names; `None` for a cursor of a journal.
-fn serial(cursor: &LogCursor) -> Option<u64> {
+/// The number of the message that a cursor names; `None` for a cursor of a journal, and for a text that is none.
+pub(super) fn serial(cursor: &LogCursor) -> Option<u64> {
     cursor.as_str().strip_prefix(CURSOR)?.parse().ok()
 }
 

@@ -18,7 +18,7 @@ use super::super::error::{BackendError, ErrorKind};
 use super::super::records::{RecordOwner, RecordReader};
 use super::super::request::ask;
 use super::boots::{Boot, boot_us, boots, current_boot};
-use super::kernel_ring::kernel_lines;
+use super::kernel_ring::{kernel_lines, serial};
 use super::line::{LogLine, PAGE_BYTES};
 use super::reader::OutputLineReader;
 
@@ -138,11 +138,13 @@ impl JournalView {
     }
 
     /// Returns the kernel's messages from its own ring, which has only those of this boot. `None` if it cannot be read,
-    /// and for a search by a pattern, which only a journal can do.
+    /// for a cursor of a journal, and for a search by a pattern, which only a journal can do.
     async fn kernel_messages(&self, search: &LogSearch) -> Option<LogPage> {
         let query = &search.query;
         let is_now = query.boot.as_ref().is_none_or(|boot| boot.as_str() == "0");
-        if search.container.is_some() || query.grep.is_some() || !is_now {
+        let is_elsewhere = |cursor| serial(cursor).is_none();
+        let is_elsewhere = query.cursor.as_ref().is_some_and(is_elsewhere);
+        if search.container.is_some() || query.grep.is_some() || !is_now || is_elsewhere {
             return None;
         }
         self.access.host().ok()?;
