@@ -8,6 +8,7 @@ use gatewren_store::history::UsageMetric;
 /// From here on a share in percent counts as a finding.
 const THROTTLED: f64 = 5.0;
 const BUSY: f64 = 90.0;
+const MUCH_OF_ONE_CPU: f64 = 50.0;
 const NEARLY_FULL: f64 = 90.0;
 const WAITS_FOR_CPU: f64 = 20.0;
 const WAITS_FOR_MEMORY: f64 = 5.0;
@@ -117,7 +118,7 @@ pub fn of_container(evidence: &ContainerEvidence) -> Vec<String> {
     found.extend(throttled(evidence));
     let cpu = usage.metric(UsageMetric::CpuPercent);
     let is_limited = evidence.cpu_limit_percent.is_some();
-    if !is_limited && at_least(cpu, BUSY) {
+    if !is_limited && at_least(cpu, MUCH_OF_ONE_CPU) {
         found.push(format!(
             "It uses much CPU, in percent of one CPU: {}.",
             when(cpu)
