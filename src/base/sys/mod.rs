@@ -111,7 +111,7 @@ pub use process_table::{
 };
 pub use quarantine::move_aside;
 pub use random::{RandomError, random_bytes};
-pub use requester::{Requester, current_requester, on_behalf_of};
+pub use requester::{Requester, current_requester, on_behalf_of, on_same_behalf};
 pub use returned_memory::MappedPages;
 pub use sanitize::{is_hostile, neutralise, neutralise_line, plain_line, sanitize, sanitize_lines};
 pub use secret::{Secret, ZeroizeOnDrop, Zeroizing};

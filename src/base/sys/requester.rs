@@ -31,6 +31,17 @@ pub fn current_requester() -> Option<Requester> {
     REQUESTER.try_with(Requester::clone).ok()
 }
 
+/// Returns a future for another task that runs on behalf of this one's requester.
+pub fn on_same_behalf<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    let requester = current_requester();
+    async move {
+        match requester {
+            Some(requester) => on_behalf_of(requester, future).await,
+            None => future.await,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +58,13 @@ mod tests {
         assert_eq!(outer, Some(Requester::Owner));
         assert_eq!(innermost, Some(Requester::Agent("a".into())));
         assert_eq!(current_requester(), None);
+    }
+
+    #[tokio::test]
+    async fn another_task_can_keep_the_requester() {
+        let ask = || on_same_behalf(async { current_requester() });
+        assert_eq!(tokio::spawn(ask()).await.unwrap(), None);
+        let kept = on_behalf_of(Requester::Observer, async { tokio::spawn(ask()).await });
+        assert_eq!(kept.await.unwrap(), Some(Requester::Observer));
     }
 }

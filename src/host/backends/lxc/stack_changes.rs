@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::helper_client::{ContainerRef, StackRef};
-use gatewren_base::sys::{current_requester, on_behalf_of};
+use gatewren_base::sys::on_same_behalf;
 
 use super::super::error::{BackendError, ErrorKind};
 use super::containers::LxcView;
@@ -250,11 +250,7 @@ impl StackRun {
             };
             MemberEnd { member, outcome }
         };
-        match current_requester() {
-            // Tasks do not inherit the requester.
-            Some(requester) => tasks.spawn(on_behalf_of(requester, change)),
-            None => tasks.spawn(change),
-        };
+        tasks.spawn(on_same_behalf(change));
     }
 
     fn skip(&mut self, verb: Verb, member: &StackMember, why: String) {
