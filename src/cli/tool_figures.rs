@@ -3,7 +3,7 @@
 /// A line for each tool, in the order of names: name, bytes, milliseconds. `tests/bench/tools/run --keep` writes it.
 const MEASURED: &str = include_str!("tool_figures.tsv");
 
-/// The begin of the first line, which says on which machine it was measured.
+/// The first line begins with it, and names the machine of the measurement.
 const HEAD: &str = "# ";
 
 /// The figure of a tool that was not measured.

@@ -169,7 +169,7 @@ fn agent(server: &Server, name: &str, options: &[&str]) -> Client {
     let said = tell_by(&server.settings_file(), &args);
     let agent = server.client().with_token(said["token"].as_str().unwrap());
     let list = agent.modern("tools/list");
-    wait_until("it comes in, and the helper is heard", IN_TIME, || {
+    wait_until("the helper answers the agent", IN_TIME, || {
         let answer = list.send();
         answer.status == 200 && answer.names("tools").contains(&"backup_list".to_owned())
     });

@@ -58,7 +58,7 @@ pub enum DataObstacle {
     Failed(io::Error),
 }
 
-/// Rejects a container whose engine does not run as root on the host: nothing that it says about paths is trusted.
+/// Rejects a container whose engine does not run as root on the host, because the paths of such an engine are not trusted.
 pub fn require_engine_of_root(container: &ContainerRef) -> Result<(), OperationRefusal> {
     let message = match (container.runtime(), container.place()) {
         (RuntimeKind::DockerInLxc, Some(outer)) => format!(

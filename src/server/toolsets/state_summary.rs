@@ -150,7 +150,7 @@ impl ValuePlace {
             ["public", "notifications", whose, below @ ..] => {
                 (StateSubject::Notification((*whose).to_owned()), below)
             }
-            // Whether something can be observed is told by `state_get`, and who has read a message by nobody.
+            // `state_get` shows whether something can be observed, and a read message is no change of the server.
             ["public", "observer", ..] => return None,
             ["public", rest @ ..] => (StateSubject::Other(rest.join("/")), [].as_slice()),
             _ => return None,
