@@ -12,8 +12,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use crate::support::agents::admit_to_everything;
 use crate::support::client::Client;
-use crate::support::command::tell_by;
 use crate::support::container::Containers;
 use crate::support::helper::{Helper, LONG_MS};
 use crate::support::machine::{IN_TIME, call_cgroups, cgroup2, is_alive, marked, skip, wait_until};
@@ -172,25 +172,7 @@ impl Home {
 /// Adds an agent that may do everything without confirmation, within these options.
 fn keeper(server: &Server, options: &[&str]) -> Client {
     let name = format!("keeper{}", options.len());
-    let args = ["agent", "add", &name, "--policy", "admin"];
-    let modes = [
-        "read", "scan", "write", "disrupt", "execute", "reveal", "persist",
-    ];
-    let modes = modes.map(|class| format!("{class}=allow"));
-    let modes = modes.iter().flat_map(|mode| ["--mode", mode.as_str()]);
-    let args: Vec<&str> = args
-        .into_iter()
-        .chain(modes)
-        .chain(options.iter().copied())
-        .collect();
-    let said = tell_by(&server.settings_file(), &args);
-    let agent = server.client().with_token(said["token"].as_str().unwrap());
-    let list = agent.modern("tools/list");
-    wait_until("the helper answers the agent", IN_TIME, || {
-        let answer = list.send();
-        answer.status == 200 && answer.names("tools").contains(&"backup_list".to_owned())
-    });
-    agent
+    admit_to_everything(server, &name, options)
 }
 
 /// Returns the names in a directory, sorted.

@@ -8,8 +8,9 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::backups::{LOOK, names, python};
+use crate::support::agents::admit_to_everything;
 use crate::support::client::Client;
-use crate::support::command::{refused, tell_by, words};
+use crate::support::command::{refused, words};
 use crate::support::engines::{Engine, EngineContainer, EngineKind};
 use crate::support::helper::{Helper, LONG_MS};
 use crate::support::machine::{IN_TIME, cgroup2, holds_within, marker, skip, wait_until};
@@ -22,11 +23,6 @@ const FILL: &str = "printf precious > /data/file; ln /data/file /data/twin; ln -
                     printf x > '/data/sub/-rf'; chown -R 1000:1000 /data/sub; chown 1000:1000 /data; chmod 2750 /data; \
                     printf typed > /typed; ln -s /etc/shadow /link; mkdir -p /own/deep; printf y > /own/deep/file; \
                     rm /bin/processes; printf mine > /host/mine";
-
-/// The classes that the agents of these tests may use without being asked.
-const MODES: [&str; 7] = [
-    "read", "scan", "write", "disrupt", "execute", "reveal", "persist",
-];
 
 /// A server that serves one engine, with a backup target and an agent that may do everything.
 struct Home<'a> {
@@ -67,7 +63,7 @@ impl<'a> Home<'a> {
         let space = format!("[spaces.mine]\ncontainers = [\"{name}:mine-*\"]\n");
         let server = server().policy("admin").settings(&space).bounds(&bounds);
         let server = server.run_inside(engine).start();
-        let admin = agent(&server, "guest", &["--space", "*"]);
+        let admin = admit_to_everything(&server, "guest", &["--space", "*"]);
         Self {
             engine,
             server,
@@ -154,26 +150,6 @@ impl Drop for Volume<'_> {
     fn drop(&mut self) {
         self.engine.cli(&["volume", "rm", "--force", &self.name]);
     }
-}
-
-/// Adds an agent that may do everything without being asked, within these options.
-fn agent(server: &Server, name: &str, options: &[&str]) -> Client {
-    let modes = MODES.map(|class| format!("{class}=allow"));
-    let modes = modes.iter().flat_map(|mode| ["--mode", mode.as_str()]);
-    let args = ["agent", "add", name, "--policy", "admin"];
-    let args: Vec<&str> = args
-        .into_iter()
-        .chain(modes)
-        .chain(options.iter().copied())
-        .collect();
-    let said = tell_by(&server.settings_file(), &args);
-    let agent = server.client().with_token(said["token"].as_str().unwrap());
-    let list = agent.modern("tools/list");
-    wait_until("the helper answers the agent", IN_TIME, || {
-        let answer = list.send();
-        answer.status == 200 && answer.names("tools").contains(&"backup_list".to_owned())
-    });
-    agent
 }
 
 fn text(path: &Path) -> String {
@@ -365,7 +341,7 @@ fn an_agent_has_the_backups_of_its_own_containers_alone() {
         let other = home.container(&other);
         let mount = format!("{}:/data", mine.name);
         let mine = engine.run_named_with(&format!("mine-{}", marker()), &["--volume", &mount]);
-        let agent = agent(&home.server, "inner", &["--space", "mine"]);
+        let agent = admit_to_everything(&home.server, "inner", &["--space", "mine"]);
         let (made, hidden) = (home.create(&mine), home.create(&other));
         let list = agent.call("backup_list", json!({})).send().data();
         assert_eq!(

@@ -20,6 +20,20 @@ pub fn admit(server: &Server, name: &str, options: &[&str]) -> Client {
     client
 }
 
+/// Adds an agent that may do everything without confirmation, within these options, once backups are listed for it.
+pub fn admit_to_everything(server: &Server, name: &str, options: &[&str]) -> Client {
+    let modes = [
+        "read", "scan", "write", "disrupt", "execute", "reveal", "persist",
+    ];
+    let modes = modes.map(|class| format!("{class}=allow"));
+    let modes = modes.iter().flat_map(|mode| ["--mode", mode.as_str()]);
+    let args = ["--policy", "admin"].into_iter().chain(modes);
+    let args: Vec<&str> = args.chain(options.iter().copied()).collect();
+    let client = admit(server, name, &args);
+    wait_for_tool(&client, "backup_list");
+    client
+}
+
 /// Waits until a tool is listed, which for some tools needs an answer of the helper.
 pub fn wait_for_tool(client: &Client, tool: &str) {
     let list = client.modern("tools/list");
