@@ -1,20 +1,14 @@
 //! `gatewren init`, `status` and `doctor` beside a real server.
 
 use std::fs;
-use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::support::container::Containers;
 use crate::support::machine::{IN_TIME, wait_until};
+use crate::support::port::free_port;
 use crate::support::server::{Server, server};
-
-/// Returns a port that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
 
 /// Starts a server on a port from its settings; returns the address too.
 fn serving(settings: &str) -> (Server, String) {

@@ -17,6 +17,7 @@ use crate::support::client::runtime;
 use crate::support::command::{refused, tell, words};
 use crate::support::machine::{IN_TIME, LONG_S, marker, sleeping, wait_until};
 use crate::support::pipe::Pipe;
+use crate::support::port::free_port;
 use crate::support::server::{Builder, Directory, Server, has_sqlite3, server};
 
 const WATCHED: &str = "gatewren:///public/bridged";
@@ -29,8 +30,7 @@ struct Box {
 
 impl Box {
     fn new() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap().to_string();
+        let address = format!("127.0.0.1:{}", free_port());
         let home = Directory::new();
         Self { home, address }
     }

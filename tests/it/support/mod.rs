@@ -21,6 +21,7 @@ pub mod manual;
 pub mod namespace;
 pub mod notify_socket;
 pub mod pipe;
+pub mod port;
 pub mod raw;
 pub mod request;
 pub mod rng;

@@ -334,7 +334,7 @@ impl Server {
             let log = self.log();
             let rest = log.split_once("url=\"").map(|(_, rest)| rest);
             url = rest.and_then(|rest| Some(rest.split_once('"')?.0.to_owned()));
-            assert!(ended.is_none(), "it ended: {ended:?}");
+            assert!(ended.is_none(), "it ended: {ended:?}: {log}");
             url.is_some()
         });
         url.unwrap()
