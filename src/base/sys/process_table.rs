@@ -89,24 +89,45 @@ pub fn descendants_among(processes: &[ProcessStat], ancestors: &[i32]) -> Vec<Pr
 /// Returns the direct children of this process, including zombies.
 pub fn children() -> Vec<i32> {
     let me = own_pid();
+    if let Some(found) = children_of(me) {
+        return found.into_iter().collect();
+    }
+    let mine = all_processes().filter(|p| p.parent == me);
+    mine.map(|p| p.pid).collect()
+}
+
+/// Returns the processes below `ancestor` by the kernel's lists of children, which cost a few system calls for each
+/// process below and not for each process of the host. A list can miss a child whose sibling has just ended (proc(5)).
+pub fn offspring(ancestor: i32) -> Vec<i32> {
+    let mut seen = BTreeSet::from([ancestor]);
+    let (mut found, mut next) = (Vec::new(), vec![ancestor]);
+    while let Some(parent) = next.pop() {
+        for child in children_of(parent).unwrap_or_default() {
+            if seen.insert(child) {
+                found.push(child);
+                next.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the direct children of a process; `None` on a kernel without `CONFIG_PROC_CHILDREN`.
+fn children_of(pid: i32) -> Option<BTreeSet<i32>> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let mut found = BTreeSet::new();
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
-    let mut known = true;
-    for thread in threads.flatten() {
+    for thread in threads.into_iter().flatten().flatten() {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(list) => found.extend(
                 list.split_whitespace()
                     .filter_map(|n| n.parse::<i32>().ok()),
             ),
-            Err(e) => known &= e.kind() != io::ErrorKind::NotFound || !thread.path().exists(),
+            Err(e) if e.kind() == io::ErrorKind::NotFound && thread.path().exists() => return None,
+            // The thread has ended.
+            Err(_) => {}
         }
     }
-    if known {
-        return found.into_iter().collect();
-    }
-    // A kernel without CONFIG_PROC_CHILDREN.
-    let mine = all_processes().filter(|p| p.parent == me);
-    mine.map(|p| p.pid).collect()
+    Some(found)
 }
 
 /// Sends SIGKILL (`hard`) or SIGTERM to one process. If it has ended already, this is no error.
@@ -262,6 +283,7 @@ mod tests {
         let pid = i32::try_from(child.id()).unwrap();
         assert!(children().contains(&pid));
         assert!(descendants(own_pid()).iter().any(|p| p.pid == pid));
+        assert!(offspring(own_pid()).contains(&pid));
         assert_eq!(process(pid).unwrap().parent, own_pid());
         terminate(pid, true);
         child.wait().unwrap();

@@ -17,8 +17,8 @@ use tokio::time::{sleep, timeout};
 
 use gatewren_base::sys::{
     ProcessStat, REAPER_NAME, all_processes, audit_session, descendants, descendants_among,
-    has_in_environment, kill_exactly, lock, own_pid, process, process_name, random_letters,
-    wait_for_end,
+    has_in_environment, kill_exactly, lock, offspring, own_pid, process, process_name,
+    process_numbers, random_letters, wait_for_end,
 };
 
 /// The variable in a command's environment if its call has no audit session of its own.
@@ -107,13 +107,17 @@ impl CallProcesses {
     /// command is sent.
     pub fn reaper_is_ready(&self) {
         let mut found = self.lock_found();
-        let child = found.keepers.first().map(|child| child.pid);
-        let below = child.map(descendants).unwrap_or_default();
-        found.keepers.extend(below);
-        // Nothing else runs below the child yet that could have this name.
+        let Some(child) = found.keepers.first().copied() else {
+            return;
+        };
+        // On the host the child is the reaper. In a container it is looked for below the child, where nothing else runs
+        // yet that could have its name.
         let is_reaper =
-            |keeper: &&ProcessStat| process_name(keeper.pid).as_bytes() == REAPER_NAME.to_bytes();
-        found.reaper = found.keepers.iter().find(is_reaper).copied();
+            |keeper: &ProcessStat| process_name(keeper.pid).as_bytes() == REAPER_NAME.to_bytes();
+        if !is_reaper(&child) {
+            found.keepers.extend(below_until(child.pid, is_reaper));
+        }
+        found.reaper = found.keepers.iter().copied().find(is_reaper);
     }
 
     /// Records the reaper that a user's Podman has started, and the processes that lead to it. It is no descendant of the
@@ -253,25 +257,39 @@ impl CallProcesses {
     fn kill_round(&self, spare_keepers: bool) -> Vec<ProcessStat> {
         let (keepers, remembered) = self.known_processes();
         let is_spared = |process: &ProcessStat| spare_keepers && contains(&keepers, process);
-        let (mut table, mut shown, mut killed) = (Vec::new(), Vec::new(), Vec::new());
-        for process in all_processes() {
-            table.push(process);
+        let (mut table, mut shown, mut killed) = (None, Vec::new(), Vec::new());
+        for process in self.candidates(&keepers) {
             if !self.is_shown(&process, &keepers, &remembered) {
                 continue;
             }
+            // Read before the first one dies: afterwards its children have another parent.
+            table.get_or_insert_with(|| all_processes().collect::<Vec<_>>());
             shown.push(process);
             if !is_spared(&process) {
                 self.kill(&process, spare_keepers);
                 killed.push(process);
             }
         }
-        for process in self.descendants(&table, &shown) {
+        for process in self.descendants(&table.unwrap_or_default(), &shown) {
             if !contains(&shown, &process) {
                 self.kill(&process, spare_keepers);
                 killed.push(process);
             }
         }
         killed
+    }
+
+    /// Returns the processes that could have a sign of this call. A session is compared first, because the kernel
+    /// makes its number in a fraction of the time of a process's other facts.
+    fn candidates(&self, keepers: &[ProcessStat]) -> impl Iterator<Item = ProcessStat> {
+        let has_sign = |pid: &i32| {
+            self.session.is_none()
+                || audit_session(*pid) == self.session
+                || keepers.iter().any(|keeper| keeper.pid == *pid)
+        };
+        // All numbers are read before the first process dies.
+        let numbers: Vec<i32> = process_numbers().collect();
+        numbers.into_iter().filter(has_sign).filter_map(process)
     }
 
     /// Kills a process. Counts it as a survivor unless the reaper is still spared.
@@ -361,6 +379,17 @@ impl SurvivingProcesses {
             let ProcessStat { pid, .. } = process;
             self.first.push(format!("{pid} {}", process_name(*pid)));
         }
+    }
+}
+
+/// Returns the processes below `child` down to the one that `is_last` accepts. The kernel's lists of children can miss
+/// one whose sibling has just ended; then the whole process table is read.
+fn below_until(child: i32, is_last: impl Fn(&ProcessStat) -> bool) -> Vec<ProcessStat> {
+    let below: Vec<ProcessStat> = offspring(child).into_iter().filter_map(process).collect();
+    if below.iter().any(is_last) {
+        below
+    } else {
+        descendants(child)
     }
 }
 
