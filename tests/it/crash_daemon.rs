@@ -26,8 +26,8 @@ use crate::support::state::said;
 /// choices.
 const CRASHES: usize = 20;
 
-/// A call that would change the host. Its intent is written to the audit before it runs. The intent of a read-only
-/// call waits in a queue, and the last of them may be lost with the daemon.
+/// A call that would change the host. Its intent is written to the audit before it runs. A call that only
+/// reads is written when it ends, and the last of them may be lost with the daemon.
 const TRIED: &str = "container_start";
 
 /// The value that the other program increments.

@@ -630,8 +630,8 @@ fn a1_the_policy_holds_on_a_pipe_and_calls_are_on_record() {
         "",
     );
     assert!(
-        verify.contains('2'),
-        "the intent and the outcome of one call: {verify}"
+        verify.contains("all 1 rows"),
+        "a call that only reads: {verify}"
     );
 }
 

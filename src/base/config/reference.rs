@@ -176,7 +176,8 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "How long calls are kept in the audit. Once an hour the oldest calls are trimmed behind a sealed\n\
          checkpoint; `gatewren audit verify` still proves the rest. `gatewren audit export` saves them."),
     key!("audit", "keep_rows", audit.keep_rows, Count(1_000..=100_000_000),
-        "The most rows that are kept, trimmed in the same way; a call has two, of about 700 bytes together."),
+        "The most rows that are kept, trimmed in the same way; a call that only reads has one of about 450 bytes,\n\
+         any other has two."),
 
     key!("metrics", "loopback", metrics.loopback, Flag,
         "Serve /metrics without a token to clients on this server: from 127.0.0.1 or ::1, with localhost or such\n\

@@ -186,6 +186,7 @@ mod tests {
             seq,
             at_ms: 1_000,
             call: (seq % 100).to_string(),
+            begins: ended.is_none(),
             ended: ended.map(|(word, took)| (word.to_owned(), took)),
             agent: "agent_1".to_owned(),
             tool: tool.to_owned(),

@@ -67,7 +67,15 @@ impl TopState {
     }
 
     pub(super) fn take(&mut self, step: PolledRow) {
-        if step.ended.is_some() {
+        if step.ended.is_some() && step.begins {
+            // The call's only row has the time of its begin.
+            let took = step.ended.as_ref().map_or(0, |(_, took)| *took);
+            let end = PolledRow {
+                at_ms: step.at_ms.saturating_add(took),
+                ..step.clone()
+            };
+            self.ended.push_back((step, end));
+        } else if step.ended.is_some() {
             let begun = self.begun.remove(&step.call);
             if let Some(first) = begun.and_then(|seq| self.open.remove(&seq)) {
                 self.ended.push_back((first, step));
@@ -144,6 +152,7 @@ mod tests {
             seq,
             at_ms: 1_000,
             call: seq.to_string(),
+            begins: true,
             ended: None,
             agent: "agent_1".to_owned(),
             tool: "whoami".to_owned(),
@@ -155,6 +164,7 @@ mod tests {
         PolledRow {
             seq: of + 1000,
             call: of.to_string(),
+            begins: false,
             ended: Some((outcome.to_owned(), took)),
             ..started_row(of)
         }

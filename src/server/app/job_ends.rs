@@ -10,9 +10,7 @@ use tokio::time::sleep;
 use gatewren_base::config::Risk;
 use gatewren_host::backends::{JobStatus, Jobs, KillReason};
 use gatewren_store::state::{Author, Notice, Notifications, State};
-use gatewren_store::vault::{
-    AuditDurability, AuditEntry, AuditOutcome, AuditReader, CallFilter, Vault, VaultError,
-};
+use gatewren_store::vault::{AuditEntry, AuditOutcome, AuditReader, CallFilter, Vault, VaultError};
 
 /// The tool name of the end of a job in the audit.
 const JOB_END: &str = "job_end";
@@ -130,10 +128,7 @@ async fn record(vault: &Vault, job: &JobStatus) -> Result<(), VaultError> {
         decision: "job",
         change: None,
     };
-    let id = vault
-        .audit()
-        .intent(entry, AuditDurability::Committed)
-        .await?;
+    let id = vault.audit().intent(entry).await?;
     let outcome = AuditOutcome {
         outcome: if job.state == "done" { "ok" } else { job.state },
         duration_ms: job.duration_ms,

@@ -1,4 +1,5 @@
-//! The record of a call: the intent before anything runs, the outcome afterwards, and one journal line.
+//! The record of a call: the intent before anything runs and the outcome afterwards, or one row for a call that only
+//! reads, and one journal line.
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -13,7 +14,9 @@ use super::in_flight::DrainGuard;
 use super::reference;
 use gatewren_base::telemetry::Metrics;
 use gatewren_gate::policy::{Verdict, mode};
-use gatewren_store::vault::{AuditDurability, AuditEntry, AuditId, AuditOutcome, Vault};
+use gatewren_store::vault::{
+    AuditEntry, AuditId, AuditOutcome, AuditTable, ReadRecord, Vault, VaultError,
+};
 use gatewren_wire::protocol::{RpcError, TraceParent};
 use gatewren_wire::registry::{LongCall, Risk, Tool};
 
@@ -22,7 +25,7 @@ use gatewren_wire::registry::{LongCall, Risk, Tool};
 pub struct Record {
     in_flight: Option<DrainGuard>,
     metrics: Arc<Metrics>,
-    audit: Option<(Vault, AuditId)>,
+    audit: Option<(Vault, BegunRecord)>,
     tool: Arc<Tool>,
     agent: Arc<str>,
     space: Arc<str>,
@@ -36,8 +39,32 @@ pub struct Record {
     long: Option<Arc<LongCall>>,
 }
 
+/// What the audit has of a call that has begun.
+enum BegunRecord {
+    /// Its intent, on the disk. The outcome becomes a second row.
+    Intent(AuditId),
+    /// A place for its only row.
+    Read(Box<ReadRecord>),
+}
+
+impl BegunRecord {
+    fn id(&self) -> &AuditId {
+        match self {
+            Self::Intent(id) => id,
+            Self::Read(record) => record.id(),
+        }
+    }
+
+    fn end(self, audit: &AuditTable<'_>, outcome: AuditOutcome) -> Result<(), VaultError> {
+        match self {
+            Self::Intent(id) => audit.outcome(&id, outcome),
+            Self::Read(record) => audit.end_read(*record, outcome),
+        }
+    }
+}
+
 impl Record {
-    /// Records the intent. If this fails, the call does not run.
+    /// Records the intent, or reserves the row of a call that only reads. If this fails, the call does not run.
     pub async fn begin(
         engine: &Engine,
         call: &Call,
@@ -47,8 +74,8 @@ impl Record {
         let context = &call.context;
         let audit = match &engine.vault {
             Some(vault) => {
-                let id = write_intent(vault, context, request, verdict).await?;
-                Some((vault.clone(), id))
+                let begun = begin_in_audit(vault, context, request, verdict).await?;
+                Some((vault.clone(), begun))
             }
             None => None,
         };
@@ -76,6 +103,19 @@ impl Record {
         self
     }
 
+    /// Writes the intent of a call that only reads, before it puts another call into the inbox, which names this one.
+    pub async fn with_intent(mut self) -> Result<Self, RpcError> {
+        self.audit = match self.audit.take() {
+            Some((vault, BegunRecord::Read(record))) => {
+                let written = vault.audit().read_to_intent(*record).await;
+                let id = written.map_err(|cause| refusal(&cause))?;
+                Some((vault, BegunRecord::Intent(id)))
+            }
+            other => other,
+        };
+        Ok(self)
+    }
+
     /// Marks the call as one that may continue as a job.
     #[must_use]
     pub fn of_long(mut self, long: Option<Arc<LongCall>>) -> Self {
@@ -85,7 +125,7 @@ impl Record {
 
     /// The call's id in the audit; `None` if there is no audit.
     pub fn audit_id(&self) -> Option<String> {
-        self.audit.as_ref().map(|(_, id)| id.to_string())
+        self.audit.as_ref().map(|(_, begun)| begun.id().to_string())
     }
 
     /// Records the outcome and the revision that reflects it.
@@ -120,9 +160,9 @@ impl Record {
             span = trace.as_ref().map(|parent| parent.span.as_str()),
             "{tool} {outcome}"
         );
-        if let Some((vault, id)) = audit
-            && let Err(cause) = vault.audit().outcome(
-                &id,
+        if let Some((vault, begun)) = audit
+            && let Err(cause) = begun.end(
+                &vault.audit(),
                 AuditOutcome {
                     outcome,
                     duration_ms,
@@ -158,12 +198,12 @@ fn text_of(ip: IpAddr, room: &mut [u8; LONGEST_ADDRESS]) -> &str {
     str::from_utf8(text).unwrap_or_default()
 }
 
-async fn write_intent(
+async fn begin_in_audit(
     vault: &Vault,
     context: &CallContext,
     request: &ToolRequest,
     verdict: &Verdict,
-) -> Result<AuditId, RpcError> {
+) -> Result<BegunRecord, RpcError> {
     let ToolRequest { tool, cx, .. } = request;
     let mut room = [0; LONGEST_ADDRESS];
     let address = context.address.map_or("local", |ip| text_of(ip, &mut room));
@@ -187,14 +227,24 @@ async fn write_intent(
         decision: verdict.as_str(),
         change: verdict.change(),
     };
-    let promise = if tool.risk() == Risk::Read {
-        AuditDurability::Queued
-    } else {
-        AuditDurability::Committed
+    let audit = vault.audit();
+    // A call that asks somebody, or that may continue as a job, shows while it waits.
+    let only_reads = tool.risk() == Risk::Read
+        && matches!(verdict, Verdict::Allow(_))
+        && cx.long_call().is_none();
+    let begun = async {
+        if only_reads && let Some(record) = audit.begin_read(entry.clone()).await? {
+            return Ok(BegunRecord::Read(Box::new(record)));
+        }
+        // Boxed: otherwise the future of a call that only reads would reserve space for it.
+        Box::pin(audit.intent(entry)).await.map(BegunRecord::Intent)
     };
-    vault.audit().intent(entry, promise).await.map_err(|cause| {
-        let reference = reference::next();
-        tracing::error!(%cause, %reference, "cannot write the intent of a call to the audit");
-        RpcError::internal(&reference)
-    })
+    begun.await.map_err(|cause| refusal(&cause))
+}
+
+/// Logs why a call cannot be recorded, and returns the error for its caller.
+fn refusal(cause: &VaultError) -> RpcError {
+    let reference = reference::next();
+    tracing::error!(%cause, %reference, "cannot write the intent of a call to the audit");
+    RpcError::internal(&reference)
 }

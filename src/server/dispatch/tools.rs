@@ -240,6 +240,7 @@ async fn outcome_of(
         }
         PromotionResult::Ended(Err(StopReason::Propose(proposal))) => {
             let (other, record) = *proposal;
+            let record = Box::pin(record.with_intent()).await?;
             Ok(Box::pin(propose_other(engine, call, other, record)).await)
         }
         PromotionResult::Ended(Err(StopReason::Rpc(error))) => Err(error),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::audit::entry::{AuditEntry, AuditId, AuditOutcome};
-use super::audit::table::{AuditDurability, AuditTable};
+use super::audit::table::AuditTable;
 use super::error::VaultError;
 use gatewren_base::config::Risk;
 use gatewren_base::sys::now_ms;
@@ -59,7 +59,7 @@ impl AuditTable<'_> {
             change: action.change,
         };
         Ok(RecordedAction {
-            id: self.intent(entry, AuditDurability::Committed).await?,
+            id: self.intent(entry).await?,
             began_ms: now_ms(),
         })
     }

@@ -1,7 +1,7 @@
 //! The vault: one open file, one writing thread, and access to its tables.
 
 use std::path::Path;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
@@ -70,6 +70,7 @@ impl Vault {
             trail: Arc::new(AuditRowContext {
                 path: path.into(),
                 tail,
+                failing: AtomicBool::new(false),
             }),
             writer,
             reader: Mutex::new(reading),

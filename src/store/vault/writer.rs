@@ -70,7 +70,7 @@ impl VaultWriter {
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T, VaultError> {
         let (answer, answered) = oneshot::channel();
-        let place = self.place().await?;
+        let place = self.slot().await?;
         let work = self.task(doing, work, move |outcome| {
             if let Ok(value) = &outcome {
                 then(value);
@@ -87,20 +87,18 @@ impl VaultWriter {
         answered.await.map_err(|_| VaultError::Stopped)?
     }
 
-    /// Queues a row for a later commit. Waits only for a slot. A failure is logged.
-    pub(super) async fn enqueue(&self, row: AuditRowJob) -> Result<(), VaultError> {
-        let place = self.place().await?;
-        self.send(WriterJob::unawaited(Some(place), QueuedWork::Row(row)))
+    /// Reserves a slot for a later row if one is free, which is almost always the case.
+    pub(super) fn free_slot(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    /// Queues a row if a slot is free, which is almost always the case. Otherwise returns the row so that the
-    /// caller can queue it later.
-    pub(super) fn enqueue_now(&self, row: AuditRowJob) -> Result<(), RowNotQueued> {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            return Err(RowNotQueued::Later(Box::new(row)));
-        };
-        let sent = self.send(WriterJob::unawaited(Some(place), QueuedWork::Row(row)));
-        sent.map_err(RowNotQueued::Stopped)
+    /// Queues a row in a reserved slot, for a later commit. A failure to write it is logged.
+    pub(super) fn enqueue_row(
+        &self,
+        row: AuditRowJob,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<(), VaultError> {
+        self.send(WriterJob::unawaited(Some(slot), QueuedWork::Row(row)))
     }
 
     /// Queues a row without a slot: only for callers that limit the number in another way.
@@ -130,7 +128,8 @@ impl VaultWriter {
         }
     }
 
-    async fn place(&self) -> Result<OwnedSemaphorePermit, VaultError> {
+    /// Waits for a slot.
+    pub(super) async fn slot(&self) -> Result<OwnedSemaphorePermit, VaultError> {
         let places = Arc::clone(&self.places);
         places
             .acquire_owned()
@@ -168,14 +167,6 @@ impl Drop for VaultWriter {
             let _ = thread.join();
         }
     }
-}
-
-/// Why a row was not queued.
-pub(super) enum RowNotQueued {
-    /// No slot is free at the moment.
-    Later(Box<AuditRowJob>),
-    /// The writer has stopped.
-    Stopped(VaultError),
 }
 
 fn logged(outcome: Result<(), VaultError>) {

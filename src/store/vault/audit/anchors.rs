@@ -143,7 +143,6 @@ mod tests {
     use super::super::columns::{FORMAT, HASHED};
     use super::super::entry::{AuditEntry, AuditOutcome};
     use super::super::reader::AuditReader;
-    use super::super::table::AuditDurability;
     use crate::vault::store::Vault;
     use gatewren_base::sys::Scratch;
 
@@ -169,11 +168,7 @@ mod tests {
                 decision: "allow",
                 change: None,
             };
-            let id = vault
-                .audit()
-                .intent(entry, AuditDurability::Committed)
-                .await
-                .unwrap();
+            let id = vault.audit().intent(entry).await.unwrap();
             let ChainHead { seq, sha256 } = head().unwrap();
             anchors.add(seq, &hex(&sha256), n * 1000);
             let outcome = AuditOutcome {

@@ -71,16 +71,16 @@ pub struct AuditCall {
     pub decision: Option<String>,
     /// The change of the inbox that this call applies.
     pub change: Option<String>,
-    /// The outcome row, if there is one.
+    /// The outcome, if it was recorded: in a row of its own, or in the only row of a call that only read.
     pub ended: Option<RecordedOutcome>,
 }
 
-/// The outcome row of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecordedOutcome {
-    /// The number of the row.
+    /// The number of the row that has it.
     pub seq: i64,
-    /// When it was recorded.
+    /// When the call ended.
     pub at_ms: i64,
     /// The outcome as one word.
     pub outcome: Option<String>,
@@ -92,11 +92,15 @@ pub struct RecordedOutcome {
     pub revision: Option<i64>,
 }
 
-const CALLS: &str = "SELECT i.*, agent.name AS agent_name, o.seq AS end_seq, o.at_ms AS end_at_ms,
-        o.outcome AS end_outcome, o.duration_ms AS end_duration_ms,
-        o.revision_before AS end_revision_before, o.revision AS end_revision
+const CALLS: &str = "SELECT i.*, agent.name AS agent_name,
+        iif(i.outcome IS NULL, o.seq, i.seq) AS end_seq,
+        iif(i.outcome IS NULL, o.at_ms, i.at_ms + i.duration_ms) AS end_at_ms,
+        coalesce(i.outcome, o.outcome) AS end_outcome,
+        coalesce(i.duration_ms, o.duration_ms) AS end_duration_ms,
+        coalesce(i.revision_before, o.revision_before) AS end_revision_before,
+        coalesce(i.revision, o.revision) AS end_revision
     FROM rows i
-        LEFT JOIN rows o ON o.call = i.call AND o.kind = 'outcome'
+        LEFT JOIN rows o ON i.outcome IS NULL AND o.call = i.call AND o.kind = 'outcome'
         LEFT JOIN agent ON agent.id = i.agent
     WHERE i.kind = 'intent'";
 
@@ -111,7 +115,7 @@ pub(in crate::vault) fn list(
           AND (:tool IS NULL OR i.tool = :tool)
           AND (:target IS NULL OR i.target = :target)
           AND (:decision IS NULL OR i.decision = :decision)
-          AND (:outcome IS NULL OR o.outcome = :outcome OR (:outcome = 'unknown' AND o.seq IS NULL))
+          AND (:outcome IS NULL OR end_outcome = :outcome OR (:outcome = 'unknown' AND end_seq IS NULL))
           AND (:since IS NULL OR i.at_ms >= :since)
           AND (:until IS NULL OR i.at_ms < :until)
         ORDER BY i.seq DESC LIMIT :limit",

@@ -397,7 +397,6 @@ mod tests {
     use super::super::exact::*;
     use super::super::reader::AuditReader;
     use super::super::sealing::KeyPair;
-    use super::super::table::AuditDurability;
     use super::super::trim::AuditRetention;
     use crate::vault::agents::owner::StoredPassword;
     use crate::vault::agents::owner_key::{KeyChange, WrappedKey};
@@ -477,11 +476,7 @@ mod tests {
                 decision: "allow",
                 change: None,
             };
-            let id = self
-                .vault
-                .audit()
-                .intent(entry, AuditDurability::Committed)
-                .await?;
+            let id = self.vault.audit().intent(entry).await?;
             let outcome = AuditOutcome {
                 outcome: "ok",
                 duration_ms: 1,

@@ -200,7 +200,6 @@ mod tests {
 
     use super::super::entry::{AuditEntry, AuditOutcome};
     use super::super::reader::*;
-    use super::super::table::AuditDurability;
     use crate::vault::migration::STEPS;
     use crate::vault::store::Vault;
     use gatewren_base::sys::Scratch;
@@ -223,10 +222,7 @@ mod tests {
             decision: "allow",
             change: None,
         };
-        let id = vault
-            .audit()
-            .intent(entry, AuditDurability::Committed)
-            .await;
+        let id = vault.audit().intent(entry).await;
         let outcome = AuditOutcome {
             outcome: "ok",
             duration_ms: 3,

@@ -114,6 +114,17 @@ impl UnnumberedRow {
         }
     }
 
+    /// Makes the only row of a call from its intent: the row of a call that only read.
+    pub(in crate::vault) fn ended(self, outcome: AuditOutcome) -> Self {
+        Self {
+            outcome: Some(outcome.outcome),
+            duration_ms: Some(to_column(outcome.duration_ms)),
+            revision: outcome.revision.map(to_column),
+            revision_before: outcome.revision_before.map(to_column),
+            ..self
+        }
+    }
+
     /// Makes the outcome row of a call.
     pub(in crate::vault) fn of_outcome(id: &AuditId, outcome: AuditOutcome) -> Self {
         Self {

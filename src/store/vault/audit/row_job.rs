@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
 
@@ -15,6 +16,20 @@ pub(in crate::vault) struct AuditRowContext {
     pub path: Box<Path>,
     /// The position of the next row.
     pub tail: Arc<ChainTail>,
+    /// Whether the newest row could not be written.
+    pub failing: AtomicBool,
+}
+
+impl AuditRowContext {
+    /// Records that a row was written.
+    pub(in crate::vault) fn succeeded(&self) {
+        self.failing.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns whether the newest row could not be written.
+    pub(in crate::vault) fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Relaxed)
+    }
 }
 
 /// A row to write. A failure is logged.
@@ -49,8 +64,9 @@ impl AuditRowJob {
                 doing,
                 cause: cause.to_owned(),
             },
-            (None, Ok(())) => return,
+            (None, Ok(())) => return self.trail.succeeded(),
         };
+        self.trail.failing.store(true, Ordering::Relaxed);
         tracing::error!("{error}");
     }
 }

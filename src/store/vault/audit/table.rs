@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rusqlite::Connection;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::chain;
 #[cfg(test)]
@@ -17,18 +18,22 @@ use crate::vault::job::Durability;
 #[cfg(test)]
 use crate::vault::open;
 use crate::vault::shared::SharedVault;
-use crate::vault::writer::RowNotQueued;
 
 /// The row of `meta` with the number of the last audit row before this run of the server.
 pub(in crate::vault) const RUN_AFTER: &str = "audit_run_after";
 
-/// When the intent counts as written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuditDurability {
-    /// When it is on the disk and survives a power cut. For calls that change something.
-    Committed,
-    /// When it is in the queue. For calls that only read.
-    Queued,
+/// The record of a call that only reads. It becomes one row when the call ends, and none if it is dropped.
+pub struct ReadRecord {
+    id: AuditId,
+    row: UnnumberedRow,
+    slot: OwnedSemaphorePermit,
+}
+
+impl ReadRecord {
+    /// The call's id in the audit.
+    pub fn id(&self) -> &AuditId {
+        &self.id
+    }
 }
 
 /// Access to the table.
@@ -63,33 +68,58 @@ impl<'a> AuditTable<'a> {
         Ok(())
     }
 
-    /// Records the intent of a call. The call must not run before this returns.
-    pub async fn intent(
+    /// Records the intent of a call. When this returns, the row is on the disk and survives a power cut. The call must
+    /// not run before.
+    pub async fn intent(&self, entry: AuditEntry<'_>) -> Result<AuditId, VaultError> {
+        let id = AuditId::new(self.shared.ids.next());
+        self.write_intent(UnnumberedRow::of_intent(&id, &entry))
+            .await?;
+        Ok(id)
+    }
+
+    async fn write_intent(&self, row: UnnumberedRow) -> Result<(), VaultError> {
+        let (doing, durability) = ("write to the audit", Durability::Power);
+        let tail = Arc::clone(&self.shared.trail.tail);
+        let work = move |connection: &Connection| append(connection, &tail, &row);
+        let shared = Arc::clone(&self.shared.trail);
+        let writer = &self.shared.writer;
+        writer
+            .write(doing, durability, work, move |()| shared.succeeded())
+            .await
+    }
+
+    /// Begins the record of a call that only reads, and reserves the place of its row in the queue. The call must not
+    /// run before this returns. Returns `None` if the newest rows could not be written: the call then needs an
+    /// [`Self::intent`], which fails as long as the audit cannot be written.
+    pub async fn begin_read(
         &self,
         entry: AuditEntry<'_>,
-        promise: AuditDurability,
-    ) -> Result<AuditId, VaultError> {
-        let id = AuditId::new(self.shared.ids.next());
-        let record = UnnumberedRow::of_intent(&id, &entry);
-        let writer = &self.shared.writer;
-        match promise {
-            AuditDurability::Committed => {
-                let (doing, durability) = ("write to the audit", Durability::Power);
-                let tail = Arc::clone(&self.shared.trail.tail);
-                let work = move |connection: &Connection| append(connection, &tail, &record);
-                // Boxed, as is the wait for a slot below. Otherwise the future of a read-only call would reserve
-                // space for it.
-                Box::pin(writer.write(doing, durability, work, |()| ())).await?;
-            }
-            AuditDurability::Queued => {
-                match writer.enqueue_now(AuditRowJob::new(&self.shared.trail, record)) {
-                    Ok(()) => {}
-                    Err(RowNotQueued::Later(row)) => Box::pin(writer.enqueue(*row)).await?,
-                    Err(RowNotQueued::Stopped(error)) => return Err(error),
-                }
-            }
+    ) -> Result<Option<ReadRecord>, VaultError> {
+        if self.shared.trail.is_failing() {
+            return Ok(None);
         }
-        Ok(id)
+        let id = AuditId::new(self.shared.ids.next());
+        let row = UnnumberedRow::of_intent(&id, &entry);
+        let writer = &self.shared.writer;
+        // Boxed: otherwise the future of each call would reserve space for the wait.
+        let slot = match writer.free_slot() {
+            Some(slot) => slot,
+            None => Box::pin(writer.slot()).await?,
+        };
+        Ok(Some(ReadRecord { id, row, slot }))
+    }
+
+    /// Turns the record of a call that only reads into an intent, which is on the disk when this returns.
+    pub async fn read_to_intent(&self, record: ReadRecord) -> Result<AuditId, VaultError> {
+        self.write_intent(record.row).await?;
+        Ok(record.id)
+    }
+
+    /// Queues the row of a call that only read. It never waits, so it can also run in `drop`.
+    pub fn end_read(&self, record: ReadRecord, outcome: AuditOutcome) -> Result<(), VaultError> {
+        let ReadRecord { row, slot, .. } = record;
+        let row = AuditRowJob::new(&self.shared.trail, row.ended(outcome));
+        self.shared.writer.enqueue_row(row, slot)
     }
 
     /// Queues the outcome of a call. It never waits, so it can also run in `drop`. The number of concurrent calls
@@ -125,8 +155,10 @@ mod tests {
     use rusqlite::params_from_iter;
     use rusqlite::types::{Value, ValueRef};
 
+    use super::super::call::{AuditCall, CallFilter};
     use super::super::chain::ChainFault;
     use super::super::columns::{FORMAT, HASHED};
+    use super::super::reader::AuditReader;
     use super::super::table::*;
     use crate::vault::migration::STEPS;
     use crate::vault::store::Vault;
@@ -168,16 +200,7 @@ mod tests {
         let vault = Vault::open(&path).unwrap();
         for n in 0..3 {
             let arguments = json!({ "container": "web", "n": n });
-            let promise = if n == 1 {
-                AuditDurability::Queued
-            } else {
-                AuditDurability::Committed
-            };
-            let id = vault
-                .audit()
-                .intent(entry(&arguments), promise)
-                .await
-                .unwrap();
+            let id = vault.audit().intent(entry(&arguments)).await.unwrap();
             vault.audit().outcome(&id, ok()).unwrap();
         }
         vault.probe().await.unwrap();
@@ -192,6 +215,13 @@ mod tests {
         other.execute_batch(UNLOCK).unwrap();
         other.execute_batch(sql).unwrap();
         vault.audit().verify().unwrap()
+    }
+
+    fn nine() -> CallFilter {
+        CallFilter {
+            limit: 9,
+            ..CallFilter::default()
+        }
     }
 
     fn intact_chain(rows: u64) -> ChainVerification {
@@ -225,16 +255,72 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_call_that_only_reads_is_one_row_when_it_ends() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        let (audit, arguments) = (vault.audit(), json!({ "container": "web" }));
+        let begin = async || {
+            let begun = audit.begin_read(entry(&arguments)).await;
+            begun.unwrap().unwrap()
+        };
+        let (ended, dropped, kept) = (begin().await, begin().await, begin().await);
+        vault.probe().await.unwrap();
+        assert_eq!(audit.verify().unwrap(), intact_chain(0), "none has ended");
+        audit.end_read(ended, ok()).unwrap();
+        drop(dropped);
+        // One that proposes another call has an intent, as any call that changes something.
+        let id = audit.read_to_intent(kept).await.unwrap();
+        assert_eq!(audit.verify().unwrap(), intact_chain(2));
+        audit.outcome(&id, ok()).unwrap();
+        vault.probe().await.unwrap();
+        let reader = AuditReader::open(&path).unwrap();
+        let [proposed, read] = &reader.calls(&nine()).unwrap()[..] else {
+            panic!("two calls");
+        };
+        let end = |call: &AuditCall| call.ended.clone().unwrap();
+        assert_eq!((read.seq, end(read).seq), (1, 1));
+        assert_eq!((proposed.seq, end(proposed).seq), (2, 3));
+        assert_eq!(end(read).at_ms, read.at_ms + 12);
+        assert_eq!(end(read).outcome, end(proposed).outcome);
+        assert_eq!(end(read).revision, Some(7));
+        let unknown = CallFilter {
+            outcome: Some("unknown".to_owned()),
+            ..nine()
+        };
+        assert_eq!(reader.calls(&unknown).unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn while_rows_cannot_be_written_no_read_begins() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vault = Vault::open(&path).unwrap();
+        let (audit, arguments) = (vault.audit(), json!({}));
+        let other = Connection::open(&path).unwrap();
+        let refuse =
+            "CREATE TRIGGER refuse BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END";
+        other.execute_batch(refuse).unwrap();
+        let first = audit.begin_read(entry(&arguments)).await.unwrap();
+        audit.end_read(first.unwrap(), ok()).unwrap();
+        vault.probe().await.unwrap();
+        let second = audit.begin_read(entry(&arguments)).await.unwrap();
+        assert!(second.is_none());
+        let intent = audit.intent(entry(&arguments)).await;
+        assert!(intent.unwrap_err().to_string().contains("full"));
+        other.execute_batch("DROP TRIGGER refuse").unwrap();
+        audit.intent(entry(&arguments)).await.unwrap();
+        let third = audit.begin_read(entry(&arguments)).await.unwrap();
+        assert!(third.is_some());
+    }
+
+    #[tokio::test]
     async fn no_secret_is_written_but_the_hash_is_of_what_came() {
         let scratch = Scratch::new();
         let path = scratch.join("vault.db");
         let vault = Vault::open(&path).unwrap();
         let arguments = json!({ "command": "login --password hunter2", "token": "s3cr3t" });
-        vault
-            .audit()
-            .intent(entry(&arguments), AuditDurability::Committed)
-            .await
-            .unwrap();
+        vault.audit().intent(entry(&arguments)).await.unwrap();
         let other = Connection::open(&path).unwrap();
         let row = "SELECT arguments, arguments_sha256 FROM audit";
         let (text, sha256): (String, Vec<u8>) =
@@ -348,11 +434,7 @@ mod tests {
             .execute("DELETE FROM audit WHERE seq = 6", [])
             .unwrap();
         let arguments = json!({});
-        vault
-            .audit()
-            .intent(entry(&arguments), AuditDurability::Committed)
-            .await
-            .unwrap();
+        vault.audit().intent(entry(&arguments)).await.unwrap();
         assert_eq!(
             vault.audit().verify().unwrap(),
             broken(6, ChainFault::Missing)
@@ -382,8 +464,7 @@ mod tests {
         drop(old);
         let vault = Vault::open(&path).unwrap();
         let arguments = json!({});
-        let promise = AuditDurability::Committed;
-        let id = vault.audit().intent(entry(&arguments), promise).await;
+        let id = vault.audit().intent(entry(&arguments)).await;
         vault.audit().outcome(&id.unwrap(), ok()).unwrap();
         vault.probe().await.unwrap();
         assert_eq!(vault.audit().verify().unwrap(), intact_chain(4));
@@ -409,11 +490,7 @@ mod tests {
         drop(vault);
         let vault = Vault::open(&scratch.join("vault.db")).unwrap();
         let arguments = json!({});
-        vault
-            .audit()
-            .intent(entry(&arguments), AuditDurability::Committed)
-            .await
-            .unwrap();
+        vault.audit().intent(entry(&arguments)).await.unwrap();
         let chain = vault.audit().verify().unwrap();
         assert_eq!(chain, intact_chain(7));
     }
@@ -426,24 +503,21 @@ mod tests {
             let vault = vault.clone();
             tokio::spawn(async move {
                 let arguments = json!({ "n": n });
-                let promise = if n % 2 == 0 {
-                    AuditDurability::Committed
+                let audit = vault.audit();
+                if n % 2 == 0 {
+                    let id = audit.intent(entry(&arguments)).await.unwrap();
+                    audit.outcome(&id, ok()).unwrap();
                 } else {
-                    AuditDurability::Queued
-                };
-                let id = vault
-                    .audit()
-                    .intent(entry(&arguments), promise)
-                    .await
-                    .unwrap();
-                vault.audit().outcome(&id, ok()).unwrap();
+                    let read = audit.begin_read(entry(&arguments)).await.unwrap();
+                    audit.end_read(read.unwrap(), ok()).unwrap();
+                }
             })
         });
         for call in calls.collect::<Vec<_>>() {
             call.await.unwrap();
         }
         vault.probe().await.unwrap();
-        assert_eq!(vault.audit().verify().unwrap(), intact_chain(400));
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(300));
     }
 
     #[tokio::test]
@@ -453,8 +527,7 @@ mod tests {
         let (ours, theirs) = (Vault::open(&path).unwrap(), Vault::open(&path).unwrap());
         for vault in [&ours, &theirs, &theirs, &ours, &ours, &theirs] {
             let arguments = json!({});
-            let promise = AuditDurability::Committed;
-            let id = vault.audit().intent(entry(&arguments), promise).await;
+            let id = vault.audit().intent(entry(&arguments)).await;
             vault.audit().outcome(&id.unwrap(), ok()).unwrap();
             vault.probe().await.unwrap();
         }

@@ -43,7 +43,7 @@ const OWN_ROWS: i64 = 2;
 pub struct AuditRetention {
     /// Calls younger than this are kept.
     pub age: Duration,
-    /// The maximum number of rows to keep. A call has two.
+    /// The maximum number of rows to keep. A call that only reads has one, any other has two.
     pub rows: u64,
 }
 
@@ -218,7 +218,7 @@ fn last_quiet(
     run_after: i64,
 ) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare(
-        "SELECT i.seq, i.call, i.kind, i.kind = 'intent' AND o.seq IS NULL
+        "SELECT i.seq, i.call, i.outcome IS NOT NULL, i.kind = 'intent' AND o.seq IS NULL
          FROM audit i LEFT JOIN audit o ON o.call = i.call AND o.kind = 'outcome'
          WHERE i.seq > ?1 AND i.seq <= ?2 ORDER BY i.seq",
     )?;
@@ -226,8 +226,8 @@ fn last_quiet(
     let mut unfinished = HashSet::new();
     let mut quiet = None;
     while let Some(row) = rows.next()? {
-        let (seq, call, kind, unended): (i64, String, String, bool) = row.try_into()?;
-        if kind == "outcome" {
+        let (seq, call, ends, unended): (i64, String, bool, bool) = row.try_into()?;
+        if ends {
             unfinished.remove(&call);
         } else if !unended || seq > run_after {
             unfinished.insert(call);
@@ -259,7 +259,6 @@ mod tests {
     use serde_json::json;
 
     use super::super::chain::ChainVerification;
-    use super::super::table::AuditDurability;
     use super::super::trim::*;
     use crate::vault::agents::keys;
     use crate::vault::store::Vault;
@@ -277,8 +276,7 @@ mod tests {
             tool: "container_start",
             ..trim_entry(&arguments)
         };
-        let promise = AuditDurability::Committed;
-        vault.audit().intent(entry, promise).await.unwrap()
+        vault.audit().intent(entry).await.unwrap()
     }
 
     const ENDED: AuditOutcome = AuditOutcome {
@@ -306,6 +304,28 @@ mod tests {
 
     fn broken(seq: u64, fault: ChainFault) -> ChainVerification {
         ChainVerification::Broken { seq, fault }
+    }
+
+    #[tokio::test]
+    async fn reads_are_trimmed_row_by_row() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let arguments = json!({});
+        for _ in 0..5 {
+            let read = vault.audit().begin_read(trim_entry(&arguments)).await;
+            vault
+                .audit()
+                .end_read(read.unwrap().unwrap(), ENDED)
+                .unwrap();
+        }
+        vault.probe().await.unwrap();
+        let retention = AuditRetention {
+            age: Duration::from_hours(1),
+            rows: 2,
+        };
+        let trimmed = vault.audit().trim(retention).await.unwrap();
+        assert_eq!(trimmed.rows, 3);
+        assert_eq!(vault.audit().verify().unwrap(), intact_chain(4, 3));
     }
 
     /// Two kept calls after three trimmed ones, and a second connection without the triggers that guard them.

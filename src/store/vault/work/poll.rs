@@ -25,11 +25,13 @@ pub struct VaultPoller {
 pub struct PolledRow {
     /// The row's number.
     pub seq: i64,
-    /// When it was written.
+    /// When the call began, or in an outcome row when it ended.
     pub at_ms: i64,
     /// The call's id.
     pub call: String,
-    /// The outcome and the duration, in an outcome row.
+    /// Whether it begins the call. The only row of a call that only read begins and ends it.
+    pub begins: bool,
+    /// The outcome and the duration, in a row that ends the call.
     pub ended: Option<(String, i64)>,
     /// The agent's id. Only intent rows have it, and likewise the fields below.
     pub agent: String,
@@ -132,11 +134,10 @@ fn step(row: &Row<'_>) -> rusqlite::Result<PolledRow> {
         seq: row.get(0)?,
         at_ms: row.get(1)?,
         call: row.get(2)?,
-        ended: if kind == "outcome" {
-            let took = row.get::<_, Option<i64>>(8)?;
-            Some((text(7)?.unwrap_or_default(), took.unwrap_or_default()))
-        } else {
-            None
+        begins: kind == "intent",
+        ended: match text(7)? {
+            Some(outcome) => Some((outcome, row.get::<_, Option<i64>>(8)?.unwrap_or_default())),
+            None => None,
         },
         agent: text(4)?.unwrap_or_default(),
         tool: text(5)?.unwrap_or_default(),
@@ -150,7 +151,6 @@ mod tests {
 
     use super::super::poll::*;
     use crate::vault::audit::entry::{AuditEntry, AuditOutcome};
-    use crate::vault::audit::table::AuditDurability;
     use crate::vault::store::Vault;
     use gatewren_base::sys::Scratch;
 
@@ -176,11 +176,7 @@ mod tests {
             decision: "allow",
             change: None,
         };
-        let id = vault
-            .audit()
-            .intent(entry, AuditDurability::Committed)
-            .await
-            .unwrap();
+        let id = vault.audit().intent(entry).await.unwrap();
         let glance = VaultPoller::open(&path).unwrap();
         let steps = glance.since(0).unwrap();
         let [begun] = steps.as_slice() else {
@@ -190,7 +186,7 @@ mod tests {
             (begun.tool.as_str(), begun.target.as_deref()),
             ("container_start", Some("web"))
         );
-        assert_eq!(begun.ended, None);
+        assert_eq!((begun.begins, &begun.ended), (true, &None));
         let outcome = AuditOutcome {
             outcome: "ok",
             duration_ms: 7,
@@ -203,7 +199,7 @@ mod tests {
         let [ended] = steps.as_slice() else {
             panic!("{steps:?}");
         };
-        assert_eq!(ended.call, begun.call);
+        assert_eq!((&ended.call, ended.begins), (&begun.call, false));
         assert_eq!(ended.ended, Some(("ok".to_owned(), 7)));
         assert_eq!(glance.since(ended.seq).unwrap(), []);
         assert_eq!(glance.run_after().unwrap(), 0);
