@@ -234,6 +234,43 @@ fn a_command_that_kills_its_own_reaper_gains_nothing() {
 }
 
 #[test]
+fn a_reaper_on_the_host_is_forked_and_without_the_fork_server_its_program_is_started() {
+    let helper = Helper::start(Path::new("/nonexistent"));
+    helper.run(&json!({ "do": "ping" }));
+    let server = child_named(helper.pid(), "gatewren-fork").expect("a fork server");
+    for has_server in [true, false] {
+        if !has_server {
+            let server = nix::unistd::Pid::from_raw(server);
+            nix::sys::signal::kill(server, nix::sys::signal::Signal::SIGKILL).unwrap();
+        }
+        let mark = marker();
+        let line = format!("(setsid sleep {mark} &) ; sleep {mark}");
+        let call = helper.ask(&host(&line), LONG_MS);
+        wait_until("both run", IN_TIME, || sleeping(&mark).len() == 2);
+        let reaper = child_named(helper.pid(), "gatewren-reaper").expect("a reaper");
+        let arguments = fs::read_to_string(format!("/proc/{reaper}/cmdline")).unwrap();
+        assert_eq!(arguments.contains("__reaper"), !has_server, "{arguments}");
+        call.cancel();
+        let ending = call.finish().ending;
+        assert_eq!(ending, json!({ "killed": { "why": "cancelled" } }));
+        assert!(marked(&mark).is_empty());
+    }
+    assert_eq!(child_named(helper.pid(), "gatewren-fork"), None);
+}
+
+/// Returns a child of the helper by its name in process lists.
+fn child_named(helper: i32, name: &str) -> Option<i32> {
+    let children = fs::read_to_string(format!("/proc/{helper}/task/{helper}/children")).unwrap();
+    let mut children = children
+        .split_whitespace()
+        .map(|pid| pid.parse::<i32>().unwrap());
+    children.find(|pid| {
+        let own = fs::read_to_string(format!("/proc/{pid}/comm"));
+        own.is_ok_and(|own| own.trim() == name)
+    })
+}
+
+#[test]
 fn twenty_calls_at_once_do_not_disturb_each_other() {
     for (helper, command) in places() {
         let marker = marker();

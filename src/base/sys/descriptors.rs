@@ -89,6 +89,37 @@ pub(super) fn place(fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Duplicates a descriptor to a number above those that the programs get.
+pub(super) fn duplicate_above(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let moved = move_away(fd.as_raw_fd())?;
+    #[expect(unsafe_code, reason = "the kernel returns a bare number")]
+    // SAFETY: the descriptor is new; nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(moved) })
+}
+
+/// Closes every descriptor from `first` on, except two. Makes only system calls: safe after a fork, in a copy that uses
+/// none of those it closes.
+pub(super) fn close_all_but(first: c_int, keep: [RawFd; 2]) {
+    let [low, high] = [keep[0].min(keep[1]), keep[0].max(keep[1])];
+    let ranges = [
+        (first, low - 1),
+        (low + 1, high - 1),
+        (high + 1, c_int::MAX),
+    ];
+    for (from, to) in ranges {
+        let from = from.max(first);
+        if from > to {
+            continue;
+        }
+        let (from, to) = (from.unsigned_abs(), to.unsigned_abs());
+        #[expect(unsafe_code, reason = "close_range has no safe wrapper")]
+        // SAFETY: the caller uses none of these any more. Where the kernel does not know the call, they stay open.
+        unsafe {
+            libc::syscall(libc::SYS_close_range, from, to, 0);
+        }
+    }
+}
+
 /// Duplicates a descriptor to a number above those that the program gets; it closes at `execve`. Makes only system
 /// calls.
 pub(super) fn move_away(fd: RawFd) -> Result<RawFd, Errno> {

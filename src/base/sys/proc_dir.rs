@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
 use std::sync::OnceLock;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
+
+use super::descriptors::duplicate_above;
 
 /// The directory, or the error number with which opening it failed.
 static PROC: OnceLock<Result<File, i32>> = OnceLock::new();
@@ -18,7 +21,9 @@ static PROC: OnceLock<Result<File, i32>> = OnceLock::new();
 /// When `/proc` cannot be opened, now or at the first call.
 pub fn hold_proc() -> io::Result<&'static File> {
     let opened = PROC.get_or_init(|| {
-        let opened = File::open("/proc");
+        // Out of the way of the descriptors that a forked process is given.
+        let opened = File::open("/proc").and_then(|opened| duplicate_above(opened.as_fd()));
+        let opened = opened.map(File::from);
         opened.map_err(|cause| cause.raw_os_error().unwrap_or_default())
     });
     opened
@@ -36,6 +41,11 @@ pub fn read_proc(path: &str, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Returns how many threads this process has.
+pub(super) fn threads() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
 }
 
 /// Returns the pids of all processes, in rising order; processes that start during the iteration may be among them.

@@ -9,5 +9,5 @@ pub const NAME: &str = "__reaper";
 
 /// Supervises one command; see the helper.
 pub fn run() -> ExitCode {
-    reap()
+    ExitCode::from(reap())
 }

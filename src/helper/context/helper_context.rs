@@ -25,6 +25,7 @@ use super::limits::{CallLimits, MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_JOB_W
 use super::log_limiter::LogLimiter;
 use super::operation_slots::OperationSlots;
 use super::orphans::Orphans;
+use super::reaper_source::ReaperSource;
 use crate::engines::clients::EngineClients;
 
 /// How long the start waits to remove what a dead helper left. What is still busy stays for the next start.
@@ -42,6 +43,8 @@ pub struct HelperContext {
     pub locks: ContainerLocks,
     /// The helper's child processes, including adopted orphans.
     pub orphans: Arc<Orphans>,
+    /// Starts the reapers of commands on the host.
+    pub reapers: ReaperSource,
     /// The places for concurrent operations.
     pub operations: Arc<OperationSlots>,
     /// One permit for each event stream.
@@ -87,6 +90,7 @@ impl HelperContext {
             ),
             locks: ContainerLocks::default(),
             orphans,
+            reapers: ReaperSource::default(),
             operations: Arc::default(),
             event_streams: Semaphore::new(MAX_EVENT_STREAMS),
             job_waits: Semaphore::new(MAX_JOB_WAITS),

@@ -20,6 +20,7 @@ pub mod orphans;
 pub mod output_relay;
 pub mod outputs;
 pub mod programs;
+pub mod reaper_source;
 pub mod running_container;
 pub mod send_buffer;
 pub mod stop;

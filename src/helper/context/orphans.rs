@@ -35,13 +35,17 @@ pub struct Orphans {
 impl Orphans {
     /// Starts a child, which is no stray while its `TrackedChild` exists. In this folder, children are started only here.
     pub fn start(self: &Arc<Self>, spawn: &Spawn<'_>) -> Result<TrackedChild, SpawnError> {
-        let child = spawn.spawn()?;
+        spawn.spawn().map(|child| self.track(child))
+    }
+
+    /// Takes a child that was started in another way, as [`Self::start`] does.
+    pub fn track(self: &Arc<Self>, child: Child) -> TrackedChild {
         self.lock_known().insert(child.pid());
-        Ok(TrackedChild {
+        TrackedChild {
             child,
             orphans: Arc::clone(self),
             leaves_monitor: false,
-        })
+        }
     }
 
     /// Kills and reaps all orphans; returns how many were killed.

@@ -163,7 +163,7 @@ async fn run(
 ) -> Result<OperationEnd, OperationRefusal> {
     let helper = context.helper;
     adopt_orphans().map_err(|e| no_orphans(&e))?;
-    let spawned = ProcessScope::spawn(spec, &helper.orphans);
+    let spawned = ProcessScope::spawn(spec, helper);
     let (mut scope, mut outputs) =
         spawned.map_err(|e| OperationRefusal::failed(format!("cannot start a process: {e}")))?;
     let outcome = match context.relay.wait(timeout(ENTRY_TIME, scope.ready())).await {

@@ -26,7 +26,7 @@ use super::reports::ReaperReports;
 use super::spawn_spec::SpawnSpec;
 use crate::context::containers::RunningContainer;
 use crate::context::helper_context::HelperContext;
-use crate::context::orphans::{Orphans, TrackedChild};
+use crate::context::orphans::TrackedChild;
 use crate::context::outputs::CommandOutputs;
 
 /// How long the reaper may take to kill everything. After that the helper kills from outside.
@@ -83,7 +83,7 @@ impl ProcessScope {
     /// is killed when the thread that started it exits.
     pub fn spawn(
         spec: SpawnSpec<'_>,
-        orphans: &Arc<Orphans>,
+        helper: &HelperContext,
     ) -> io::Result<(Self, CommandOutputs)> {
         let (control_reader, control) = pipe()?;
         let (status, status_writer) = pipe()?;
@@ -113,7 +113,7 @@ impl ProcessScope {
             identity: user.map(|user| user.credentials.clone()),
             audit_session: spec.audit_session(),
         };
-        let child = match orphans.start(&spawn) {
+        let child = match start(helper, &spec, &spawn) {
             Ok(child) => child,
             Err(error) => {
                 abandon(spec.cgroup.as_ref());
@@ -260,6 +260,18 @@ impl ProcessScope {
             rest.continue_later();
         }
         torn_down
+    }
+}
+
+/// Starts the reaper, or in a container the program that leads to it.
+fn start(
+    helper: &HelperContext,
+    spec: &SpawnSpec<'_>,
+    spawn: &Spawn<'_>,
+) -> Result<TrackedChild, SpawnError> {
+    match spec.container {
+        Some(_) => helper.orphans.start(spawn),
+        None => helper.reapers.reaper(&helper.orphans, spawn),
     }
 }
 

@@ -9,7 +9,6 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -39,10 +38,10 @@ const SHORT_ROUNDS: u32 = 200;
 ///
 /// The reaper reports the command's ending on descriptor 4. Its exit code is about the reaper itself: 0 means that no
 /// process below it is left. No other process can set it.
-pub fn reap() -> ExitCode {
+pub fn reap() -> u8 {
     match keep() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) | Err(_) => ExitCode::from(125),
+        Ok(true) => 0,
+        Ok(false) | Err(_) => 125,
     }
 }
 

@@ -26,6 +26,7 @@ use crate::context::definitions::ContainerDefinitions;
 use crate::context::helper_context::{HelperContext, sweep};
 use crate::context::jobs::JobTable;
 use crate::context::limits::MAX_CONNECTIONS;
+use crate::processes::reaper::reap;
 
 /// How long killing the running calls may take when the helper ends. Their processes die with the helper in any case.
 const STOP_TIME: Duration = Duration::from_secs(5);
@@ -93,6 +94,7 @@ pub async fn serve(settings: HelperOptions) -> io::Result<()> {
     let (live, front_uid) = (policy.live(), settings.allow_uid);
     let helper = HelperContext::new(definitions, live, jobs, stopping, front_uid);
     let helper = Arc::new(helper.with_state(settings.state));
+    helper.reapers.start(&helper.orphans, reap);
     let mut calls = JoinSet::new();
     let mut few_pages = pin!(hold_few_program_pages());
     let mut children = signal(SignalKind::child())?;

@@ -124,7 +124,12 @@ impl AttackedHelper {
     }
 }
 
+/// Returns the living children of a helper, except its fork server, which lives as long as it does.
 fn children(pid: i32) -> Vec<i32> {
+    let is_server = |pid: &i32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim() == "gatewren-fork")
+    };
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let lines = threads.map(|thread| {
         let children = thread.path().join("children");
@@ -132,7 +137,8 @@ fn children(pid: i32) -> Vec<i32> {
     });
     let text: String = lines.collect();
     let pids = text.split_whitespace().map(|pid| pid.parse().unwrap());
-    pids.filter(|pid| is_alive(*pid)).collect()
+    pids.filter(|pid| is_alive(*pid) && !is_server(pid))
+        .collect()
 }
 
 fn status_kb(pid: i32, key: &str) -> u64 {
