@@ -12,10 +12,13 @@ use nix::libc;
 use nix::sys::stat::Mode;
 use nix::unistd::write;
 
-use super::proc_dir::read_proc;
+use super::proc_dir::read_beginning;
 
 /// The value of `/proc/PID/sessionid` for a process that is in no session.
 const NO_SESSION: u32 = u32::MAX;
+
+/// More bytes than the largest number has.
+const SESSION_BYTES: usize = 16;
 
 /// `CAP_AUDIT_CONTROL` of capabilities(7), which libc has no constant for.
 const CAP_AUDIT_CONTROL: libc::c_ulong = 30;
@@ -34,8 +37,9 @@ pub enum AuditSession {
 
 /// Returns the audit session of a process. `None` if it has ended, is in none, or the kernel has no audit support.
 pub fn audit_session(pid: i32) -> Option<u32> {
-    let text = read_proc(&format!("{pid}/sessionid"), 32).ok()?;
-    let number = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
+    let mut buffer = [0; SESSION_BYTES];
+    let text = read_beginning(&format!("{pid}/sessionid"), &mut buffer).ok()?;
+    let number = str::from_utf8(text).ok()?.trim().parse().ok()?;
     (number != NO_SESSION).then_some(number)
 }
 

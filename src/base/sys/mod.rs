@@ -107,11 +107,11 @@ pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
 pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
 pub use page_release::{hold_few_program_pages, refuse_huge_pages};
 pub use probe::{ask_name_server, connect_tcp, echo};
-pub use proc_dir::{hold_proc, process_numbers};
+pub use proc_dir::hold_proc;
 pub use process_table::{
     ProcessStat, all_processes, children, descendants, descendants_among, has_in_environment,
     is_root, kill_exactly, nested_pids, offspring, own_pid, own_uid, pid_namespace, process,
-    process_name, terminate,
+    process_name, terminate, user_processes,
 };
 pub use quarantine::move_aside;
 pub use random::{RandomError, random_bytes};

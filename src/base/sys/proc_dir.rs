@@ -9,8 +9,12 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
+use nix::unistd::read;
 
 use super::descriptors::duplicate_above;
+
+/// The length of most files below `/proc`, in bytes.
+const USUAL_BYTES: u64 = 1024;
 
 /// The directory, or the error number with which opening it failed.
 static PROC: OnceLock<Result<File, i32>> = OnceLock::new();
@@ -38,9 +42,22 @@ pub fn hold_proc() -> io::Result<&'static File> {
 pub fn read_proc(path: &str, most: u64) -> io::Result<Vec<u8>> {
     let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
     let file = File::from(openat(hold_proc()?, path, flags, Mode::empty())?);
-    let mut bytes = Vec::new();
+    // The files have no size. Without room for a usual one, they would be read in six pieces.
+    let usual = usize::try_from(most.min(USUAL_BYTES)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(usual);
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads the beginning of the file at `path` below `/proc` into `buffer`, in one piece; returns what was read.
+///
+/// # Errors
+/// As [`read_proc`].
+pub(super) fn read_beginning<'b>(path: &str, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
+    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+    let file = openat(hold_proc()?, path, flags, Mode::empty())?;
+    let length = read(&file, buffer)?;
+    Ok(buffer.get(..length).unwrap_or_default())
 }
 
 /// Returns how many threads this process has.
@@ -69,6 +86,7 @@ mod tests {
         let stat = read_proc(&format!("{me}/stat"), 4096).unwrap();
         assert!(stat.starts_with(format!("{me} (").as_bytes()));
         assert_eq!(read_proc("self/stat", 3).unwrap().len(), 3);
+        assert_eq!(read_beginning("self/stat", &mut [0; 3]).unwrap().len(), 3);
         let missing = read_proc("0/stat", 10).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }

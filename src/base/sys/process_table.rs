@@ -20,11 +20,20 @@ const MAX_STAT_BYTES: u64 = 2048;
 /// The most bytes that are read of `/proc/PID/status`; it has a line for each fact, and those of groups can be long.
 const MAX_STATUS_BYTES: u64 = 1 << 20;
 
+/// The most bytes that are read of a list of children: 40,000 of them.
+const MAX_CHILDREN_BYTES: u64 = 256 * 1024;
+
+/// The parent of all threads of the kernel, in the first pid namespace.
+const KERNEL_THREADS: i32 = 2;
+
 /// How much of a process's environment is searched for a variable.
 const MAX_ENVIRONMENT_BYTES: u64 = 256 * 1024;
 
 /// The kernel's flag of a process that is ending (`PF_EXITING`); it is set before the process is a zombie.
 const IS_ENDING: u64 = 4;
+
+/// The kernel's flag of its own threads (`PF_KTHREAD`); no program can set it.
+const IS_KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// One line of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +126,12 @@ fn children_of(pid: i32) -> Option<BTreeSet<i32>> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let mut found = BTreeSet::new();
     for thread in threads.into_iter().flatten().flatten() {
-        match fs::read_to_string(thread.path().join("children")) {
+        let name = thread.file_name();
+        let path = format!("{pid}/task/{}/children", name.to_string_lossy());
+        match read_proc(&path, MAX_CHILDREN_BYTES) {
             Ok(list) => found.extend(
-                list.split_whitespace()
+                String::from_utf8_lossy(&list)
+                    .split_whitespace()
                     .filter_map(|n| n.parse::<i32>().ok()),
             ),
             Err(e) if e.kind() == io::ErrorKind::NotFound && thread.path().exists() => return None,
@@ -128,6 +140,26 @@ fn children_of(pid: i32) -> Option<BTreeSet<i32>> {
         }
     }
     Some(found)
+}
+
+/// Returns the pids of all processes that can be of a user, in rising order: without the threads of the kernel, which
+/// are about half of them.
+pub fn user_processes() -> Vec<i32> {
+    // In another pid namespace this number is any process.
+    let threads = children_of(KERNEL_THREADS).filter(|_| is_kernel_thread(KERNEL_THREADS));
+    let threads = threads.unwrap_or_default();
+    process_numbers()
+        .filter(|pid| !threads.contains(pid))
+        .collect()
+}
+
+fn is_kernel_thread(pid: i32) -> bool {
+    let stat = read_proc(&format!("{pid}/stat"), MAX_STAT_BYTES).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
+    let flags = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().nth(6)?.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & IS_KERNEL_THREAD != 0)
 }
 
 /// Sends SIGKILL (`hard`) or SIGTERM to one process. If it has ended already, this is no error.
@@ -288,6 +320,15 @@ mod tests {
         terminate(pid, true);
         child.wait().unwrap();
         assert_eq!(process(pid), None);
+    }
+
+    #[test]
+    fn threads_of_the_kernel_are_left_out() {
+        let users = user_processes();
+        assert!(users.contains(&own_pid()) && users.is_sorted());
+        assert!(!is_kernel_thread(own_pid()));
+        let threads = all_processes().filter(|one| is_kernel_thread(one.pid) && one.parent != 0);
+        assert!(threads.map(|one| one.pid).all(|pid| !users.contains(&pid)));
     }
 
     #[test]

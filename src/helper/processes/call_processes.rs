@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use gatewren_base::sys::{
     ProcessStat, REAPER_NAME, all_processes, audit_session, descendants, descendants_among,
     has_in_environment, kill_exactly, lock, offspring, own_pid, process, process_name,
-    process_numbers, random_letters, wait_for_end,
+    random_letters, user_processes, wait_for_end,
 };
 
 /// The variable in a command's environment if its call has no audit session of its own.
@@ -279,8 +279,7 @@ impl CallProcesses {
         killed
     }
 
-    /// Returns the processes that could have a sign of this call. A session is compared first, because the kernel
-    /// makes its number in a fraction of the time of a process's other facts.
+    /// Returns the processes that could have a sign of this call. The number of a session is read first, and fast.
     fn candidates(&self, keepers: &[ProcessStat]) -> impl Iterator<Item = ProcessStat> {
         let has_sign = |pid: &i32| {
             self.session.is_none()
@@ -288,8 +287,10 @@ impl CallProcesses {
                 || keepers.iter().any(|keeper| keeper.pid == *pid)
         };
         // All numbers are read before the first process dies.
-        let numbers: Vec<i32> = process_numbers().collect();
-        numbers.into_iter().filter(has_sign).filter_map(process)
+        user_processes()
+            .into_iter()
+            .filter(has_sign)
+            .filter_map(process)
     }
 
     /// Kills a process. Counts it as a survivor unless the reaper is still spared.
