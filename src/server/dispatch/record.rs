@@ -40,11 +40,12 @@ pub struct Record {
 }
 
 /// What the audit has of a call that has begun.
+#[expect(clippy::large_enum_variant, reason = "almost all calls read")]
 enum BegunRecord {
     /// Its intent, on the disk. The outcome becomes a second row.
     Intent(AuditId),
     /// A place for its only row.
-    Read(Box<ReadRecord>),
+    Read(ReadRecord),
 }
 
 impl BegunRecord {
@@ -58,7 +59,7 @@ impl BegunRecord {
     fn end(self, audit: &AuditTable<'_>, outcome: AuditOutcome) -> Result<(), VaultError> {
         match self {
             Self::Intent(id) => audit.outcome(&id, outcome),
-            Self::Read(record) => audit.end_read(*record, outcome),
+            Self::Read(record) => audit.end_read(record, outcome),
         }
     }
 }
@@ -107,7 +108,7 @@ impl Record {
     pub async fn with_intent(mut self) -> Result<Self, RpcError> {
         self.audit = match self.audit.take() {
             Some((vault, BegunRecord::Read(record))) => {
-                let written = vault.audit().read_to_intent(*record).await;
+                let written = vault.audit().read_to_intent(record).await;
                 let id = written.map_err(|cause| refusal(&cause))?;
                 Some((vault, BegunRecord::Intent(id)))
             }
@@ -234,7 +235,7 @@ async fn begin_in_audit(
         && cx.long_call().is_none();
     let begun = async {
         if only_reads && let Some(record) = audit.begin_read(entry.clone()).await? {
-            return Ok(BegunRecord::Read(Box::new(record)));
+            return Ok(BegunRecord::Read(record));
         }
         // Boxed: otherwise the future of a call that only reads would reserve space for it.
         Box::pin(audit.intent(entry)).await.map(BegunRecord::Intent)

@@ -187,7 +187,7 @@ async fn run(
             ConfirmationRound::Run(verdict) => verdict,
             ConfirmationRound::End(outcome) => return Ok(outcome),
             ConfirmationRound::AskOwner(record, why) => {
-                let proposal = OwnerProposal::call(&request.tool, request.arguments, record);
+                let proposal = OwnerProposal::call(&request.tool, request.arguments, *record);
                 let proposal = proposal.because(why);
                 return Ok(Box::pin(put_into_inbox(&engine, &call, proposal)).await);
             }

@@ -29,6 +29,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[logins::PASSWORD_SCHEMA],
     &[schedules::SCHEMA],
     &[watches::SCHEMA],
+    &[schema::WITHOUT_INSERT_TRIGGER],
 ];
 
 const VERSION_1: &str = "

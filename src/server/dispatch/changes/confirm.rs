@@ -29,7 +29,7 @@ pub(in crate::dispatch) enum ConfirmationRound {
     /// The call ends with the question, or with an error that states why it does not run.
     End(CallOutcome),
     /// The person at the client cannot be asked, for this reason; the owner is asked instead.
-    AskOwner(Record, &'static str),
+    AskOwner(Box<Record>, &'static str),
 }
 
 /// Asks the person at the client, or reads their answer. An answer counts only together with the state that was
@@ -59,7 +59,7 @@ pub(in crate::dispatch) async fn confirm(
             }
             let question = match question_of(call, tool, arguments) {
                 Ok(question) => question,
-                Err(why) => return Ok(ConfirmationRound::AskOwner(record, why)),
+                Err(why) => return Ok(ConfirmationRound::AskOwner(Box::new(record), why)),
             };
             let record = record.waiting();
             let close: OutcomeRecorder = Box::new(move |outcome| record.end(outcome, None));

@@ -38,3 +38,8 @@ CREATE TRIGGER audit_checkpoint_gives_way_to_a_newer BEFORE DELETE ON audit_chec
       OR OLD.through >= (SELECT max(through) FROM audit_checkpoint)
     BEGIN SELECT RAISE(ABORT, 'a checkpoint of the audit is never removed'); END;
 ";
+
+/// Removes the trigger that ran at each insertion. It rejected an `INSERT OR REPLACE` of a row that exists, which the
+/// verification of the chain finds, and any program that can write the file can drop a trigger. It took more than the
+/// insertion itself: with a trigger that can abort, SQLite copies each page before it changes it.
+pub(in crate::vault) const WITHOUT_INSERT_TRIGGER: &str = "DROP TRIGGER audit_is_never_replaced;";
