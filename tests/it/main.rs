@@ -29,6 +29,7 @@ mod engine_confinement;
 mod engine_files;
 mod engine_host_rights;
 mod engine_kill;
+mod engine_list;
 mod engine_names;
 mod engine_tools;
 mod engine_user;

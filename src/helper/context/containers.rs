@@ -192,6 +192,12 @@ impl HostContainers {
 
     async fn ask_engine(&self, name: &ContainerRef) -> Result<ContainerRunState, OperationRefusal> {
         let engine = self.inspect(name).await?;
+        Ok(self.state_of(name, engine))
+    }
+
+    /// Returns the state of a container of an engine on this host, by the engine's answer about it, and remembers its
+    /// init.
+    pub fn state_of(&self, name: &ContainerRef, engine: InspectedContainer) -> ContainerRunState {
         let pid = engine.state.pid.and_then(|pid| i32::try_from(pid).ok());
         // A daemon that names the host's first process is in another pid namespace.
         let pid = pid.filter(|pid| *pid > 1);
@@ -205,12 +211,12 @@ impl HostContainers {
             Err(why) => (None, Some(why)),
         };
         self.remember(name, running.clone());
-        Ok(ContainerRunState {
+        ContainerRunState {
             state: Some(lxc_word(engine.state.status).to_owned()),
             running,
             unconfirmed,
             engine: Some(engine),
-        })
+        }
     }
 
     fn running_of_root(

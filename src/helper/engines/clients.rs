@@ -9,7 +9,7 @@ use gatewren_base::sys::lock;
 use gatewren_wire::operations::{ContainerRef, OperationRefusal, RefusalCode};
 
 use super::podman_user::PodmanUser;
-use super::{EngineApi, EngineError, EngineKind, EngineSocket, InnerSocket};
+use super::{EngineApi, EngineError, EngineKind, EngineSocket, InnerSocket, KeptAnswers};
 
 /// The most clients of Docker inside LXC that are kept. One more clears them all, which costs a request to each daemon.
 const MAX_INNER_CLIENTS: usize = 256;
@@ -23,6 +23,8 @@ pub struct EngineClients {
     of_users: Mutex<BTreeMap<String, (EngineSocket, EngineApi)>>,
     /// The clients of Docker inside LXC, by the container of LXC, each with its socket.
     inner: Mutex<BTreeMap<ContainerRef, (InnerSocket, EngineApi)>>,
+    /// The answers of the engines that root runs on this host, by runtime.
+    kept: Mutex<BTreeMap<RuntimeKind, KeptAnswers>>,
 }
 
 impl fmt::Debug for EngineClients {
@@ -39,7 +41,13 @@ impl EngineClients {
             clients: Mutex::default(),
             of_users: Mutex::default(),
             inner: Mutex::default(),
+            kept: Mutex::default(),
         }
+    }
+
+    /// Returns the kept answers of a runtime's engine that root runs on this host.
+    pub fn kept(&self, runtime: RuntimeKind) -> KeptAnswers {
+        lock(&self.kept).entry(runtime).or_default().clone()
     }
 
     /// Returns whether the policy serves a runtime.

@@ -31,7 +31,7 @@ pub enum EngineStatus {
 }
 
 /// A port of a container.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EnginePort {
     /// The port inside.
     pub container_port: u16,

@@ -27,12 +27,56 @@ pub struct ListedContainer {
     pub created_ms: Option<u64>,
     /// Its state.
     pub status: EngineStatus,
+    /// The engine's words about it, such as `Exited (0) 2 minutes ago` or `Up 8 minutes (healthy)`.
+    pub status_text: String,
     /// Its labels of Compose and of the image.
     pub labels: ContainerLabels,
     /// Its ports, at most 1,024.
     pub ports: Vec<EnginePort>,
     /// Its mounts.
     pub mounts: Vec<EngineMount>,
+}
+
+/// What a list shows of a container that can change, without the time since it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListedState {
+    name: String,
+    image: String,
+    image_id: Option<ImageId>,
+    status: EngineStatus,
+    /// The parts in parentheses of the engine's words: an exit code, or what the health check found.
+    remarks: Vec<String>,
+    /// Sorted: the engines list them in any order.
+    ports: Vec<EnginePort>,
+}
+
+/// The units of the times of one minute or more since a container ended.
+const LONG_UNITS: [&str; 6] = ["minute", "hour", "day", "week", "month", "year"];
+
+impl ListedContainer {
+    /// Returns what can change.
+    pub(super) fn state(&self) -> ListedState {
+        let opened = self.status_text.split('(').skip(1);
+        let remarks = opened.filter_map(|rest| rest.split_once(')'));
+        let mut ports = self.ports.clone();
+        ports.sort_unstable();
+        ListedState {
+            name: self.name.clone(),
+            image: self.image.clone(),
+            image_id: self.image_id.clone(),
+            status: self.status,
+            remarks: remarks.map(|(remark, _)| remark.to_owned()).collect(),
+            ports,
+        }
+    }
+
+    /// Whether its main process may have ended less than a minute ago.
+    pub(super) fn has_just_ended(&self) -> bool {
+        let is_long_ago = LONG_UNITS
+            .iter()
+            .any(|unit| self.status_text.contains(unit));
+        self.status == EngineStatus::Exited && !is_long_ago
+    }
 }
 
 /// What the engine answers for one container.
@@ -46,6 +90,7 @@ pub(super) struct AnsweredListEntry {
     image_id: Option<String>,
     created: Option<i64>,
     state: Option<String>,
+    status: Option<String>,
     labels: Option<ContainerLabels>,
     ports: Option<Vec<ListedPort>>,
     mounts: Option<Vec<AnsweredMount>>,
@@ -81,6 +126,7 @@ impl TryFrom<AnsweredListEntry> for ListedContainer {
             image_id: entry.image_id.as_deref().and_then(ImageId::parse),
             created_ms: created_s.and_then(|s| s.checked_mul(1000)),
             status: EngineStatus::parse(entry.state.as_deref().unwrap_or_default()),
+            status_text: short_text(entry.status.as_deref()),
             labels: entry.labels.unwrap_or_default(),
             ports: ports
                 .filter_map(ListedPort::into_port)

@@ -25,6 +25,7 @@ pub mod inner_container;
 mod inner_socket;
 mod inspect;
 mod inspect_answer;
+mod kept_answers;
 mod kind;
 mod labels;
 mod limits;
@@ -59,8 +60,10 @@ pub use host_rights::host_rights;
 pub use image::ImageFacts;
 pub use inner_socket::InnerSocket;
 pub use inspect::InspectedContainer;
+pub use kept_answers::{AnswerWatch, BeforeList, KeptAnswers};
 pub use kind::EngineKind;
 pub use limits::EngineLimits;
+pub use list::ListedContainer;
 #[cfg(feature = "testing")]
 pub use log_lines::{MAX_LOG_LINE_BYTES, RawLogLine, read_log_lines};
 pub use log_reader::{EngineLog, EngineLogLine};

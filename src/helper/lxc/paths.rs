@@ -8,6 +8,7 @@ use gatewren_base::sys::InsideRoot;
 use gatewren_wire::operations::{ContainerRef, OperationRefusal, RefusalCode};
 
 use super::config_files;
+use crate::context::containers::RunningContainer;
 use crate::context::helper_context::HelperContext;
 use crate::processes::commands::require_root;
 
@@ -64,21 +65,28 @@ pub async fn inside(
     container: &ContainerRef,
 ) -> Result<InsideRoot, OperationRefusal> {
     require_root()?;
-    let failed = |cause: io::Error| {
-        OperationRefusal::failed(format!(
-            "cannot open the root directory of container '{container}': {cause}"
-        ))
-    };
     let running = match helper.containers.alive(container).await {
         Ok(running) => running,
         Err(refusal) if refusal.code == RefusalCode::NotRunning => {
             let path = config_files::root_of(&existing(helper, container)?)?;
-            return InsideRoot::open(&path).map_err(failed);
+            return InsideRoot::open(&path).map_err(|cause| unopened(container, &cause));
         }
         Err(refusal) => return Err(refusal),
     };
+    inside_running(container, &running)
+}
+
+/// Opens the root directory of a running container.
+///
+/// # Errors
+/// Also fails while the container starts, when its init process still has the host's root.
+pub fn inside_running(
+    container: &ContainerRef,
+    running: &RunningContainer,
+) -> Result<InsideRoot, OperationRefusal> {
     running.check_files(container)?;
     let path = format!("/proc/{}/root", running.init);
+    let failed = |cause: io::Error| unopened(container, &cause);
     let root = InsideRoot::open(Path::new(&path)).map_err(failed)?;
     let of_the_host = root.is_at(Path::new("/")).map_err(failed)?;
     // Another process may have got the process id before the root was opened.
@@ -87,6 +95,12 @@ pub async fn inside(
         return Err(OperationRefusal::new(RefusalCode::Busy, message));
     }
     Ok(root)
+}
+
+fn unopened(container: &ContainerRef, cause: &io::Error) -> OperationRefusal {
+    OperationRefusal::failed(format!(
+        "cannot open the root directory of container '{container}': {cause}"
+    ))
 }
 
 /// Rejects an operation that needs a stopped container if the container is not stopped.

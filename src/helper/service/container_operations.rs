@@ -10,7 +10,7 @@ use gatewren_wire::operations::{
 use super::engine_runtime::{EngineRuntime, list_of_user};
 use super::inner_docker::{self, AwayDaemon, InnerListing};
 use super::lxc_runtime::LxcRuntime;
-use super::runtime::ContainerRuntime;
+use super::runtime::{ContainerRuntime, FoundContainer};
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::lxc::copies;
@@ -59,14 +59,30 @@ async fn perform_in(
 pub async fn list(context: &mut OperationContext<'_>) -> Result<OperationEnd, StepError> {
     let helper = context.helper;
     let policy = helper.policy.now();
-    let listed = context.relay.wait(list_all(helper, &policy)).await??;
-    Ok(print(context.relay, move || Ok(listed.into_bytes())).await?)
+    let FoundContainers { containers, away } =
+        context.relay.wait(find_all(helper, &policy)).await??;
+    let names = containers.iter().flat_map(|one| [one.name.as_str(), "\n"]);
+    let lines: String = names.collect::<String>() + &away;
+    Ok(print(context.relay, move || Ok(lines.into_bytes())).await?)
 }
 
-async fn list_all(
+/// The containers of all runtimes.
+#[derive(Default)]
+pub struct FoundContainers {
+    /// Those that may be seen.
+    pub containers: Vec<FoundContainer>,
+    /// A line for each runtime that did not answer.
+    pub away: String,
+}
+
+/// Asks each runtime for its containers, and keeps those that may be seen.
+///
+/// # Errors
+/// Fails if the only runtime that is served did not answer.
+pub async fn find_all(
     helper: &HelperContext,
     policy: &HelperPolicy,
-) -> Result<String, OperationRefusal> {
+) -> Result<FoundContainers, OperationRefusal> {
     let served: Vec<RuntimeKind> = RuntimeKind::ALL
         .into_iter()
         .filter(|kind| policy.serves(*kind))
@@ -76,7 +92,7 @@ async fn list_all(
         .iter()
         .filter(|kind| **kind != RuntimeKind::DockerInLxc);
     let is_one = alone.count() == 1 && policy.podman_users.is_empty();
-    let mut lines = String::new();
+    let mut found = FoundContainers::default();
     for kind in &served {
         let listed = match kind {
             RuntimeKind::Lxc => LxcRuntime.list(helper).await,
@@ -85,40 +101,38 @@ async fn list_all(
             }
             RuntimeKind::DockerInLxc => match inner_docker::list(helper).await {
                 Ok(InnerListing { containers, away }) => {
-                    lines.extend(away.iter().map(away_line));
-                    Ok(containers)
+                    found.away.extend(away.iter().map(away_line));
+                    Ok(containers.into_iter().map(FoundContainer::named).collect())
                 }
                 Err(refusal) => Err(refusal),
             },
         };
         match listed {
-            Ok(names) => lines.push_str(&visible(&names, policy)),
+            Ok(containers) => found.containers.extend(containers),
             Err(refusal) if is_one => return Err(refusal),
             // LXC is served by default: a host that has only Docker need not say so.
             Err(refusal) if refusal.code == RefusalCode::MissingProgram => {}
             Err(refusal) => {
                 let why = refusal.message.replace('\n', " ");
-                let _ = writeln!(lines, "{AWAY}{kind} {why}");
+                let _ = writeln!(found.away, "{AWAY}{kind} {why}");
             }
         }
     }
     for user in &policy.podman_users {
         match list_of_user(helper, user).await {
-            Ok(names) => lines.push_str(&visible(&names, policy)),
+            Ok(names) => {
+                let containers = names.into_iter().map(FoundContainer::named);
+                found.containers.extend(containers);
+            }
             Err(refusal) => {
                 let why = refusal.message.replace('\n', " ");
-                let _ = writeln!(lines, "{AWAY}{}@{user} {why}", RuntimeKind::Podman);
+                let _ = writeln!(found.away, "{AWAY}{}@{user} {why}", RuntimeKind::Podman);
             }
         }
     }
-    Ok(lines)
-}
-
-/// Returns the references that may be seen, one a line.
-fn visible(names: &[ContainerRef], policy: &HelperPolicy) -> String {
-    let seen = names.iter().map(ContainerRef::as_str);
-    let seen = seen.filter(|name| policy.allows_container(name));
-    seen.flat_map(|name| [name, "\n"]).collect()
+    let containers = &mut found.containers;
+    containers.retain(|one| policy.allows_container(one.name.as_str()));
+    Ok(found)
 }
 
 /// The line about a Docker inside a container of LXC that did not answer: `!docker-in-lxc@LXC WHY`.

@@ -8,7 +8,7 @@ use super::engine_image::print_image;
 use super::engine_limits;
 use super::engine_log::{self, WantedLines};
 use super::inner_docker;
-use super::runtime::{ContainerRuntime, info_lines};
+use super::runtime::{ContainerRuntime, FoundContainer, info_lines};
 use super::stopped_files;
 use crate::context::containers::{CommandEntry, ContainerRunState};
 use crate::context::helper_context::HelperContext;
@@ -31,15 +31,22 @@ pub struct EngineRuntime {
 }
 
 impl ContainerRuntime for EngineRuntime {
-    async fn list(&self, helper: &HelperContext) -> Result<Vec<ContainerRef>, OperationRefusal> {
+    async fn list(&self, helper: &HelperContext) -> Result<Vec<FoundContainer>, OperationRefusal> {
         require_root()?;
         if self.kind == RuntimeKind::DockerInLxc {
-            return inner_docker::list(helper)
-                .await
-                .map(|listing| listing.containers);
+            let inner = inner_docker::list(helper).await?.containers;
+            return Ok(inner.into_iter().map(FoundContainer::named).collect());
         }
         let api = helper.containers.engines.api(self.kind)?;
-        references(&api, |name| ContainerRef::of(self.kind, name).ok()).await
+        let listed = api.list().await.map_err(|error| refusal(&error))?;
+        // A name that is longer than a reference may be is left out.
+        let found = listed.into_iter().filter_map(|listed| {
+            Some(FoundContainer {
+                name: ContainerRef::of(self.kind, &listed.name).ok()?,
+                listed: Some(listed),
+            })
+        });
+        Ok(found.collect())
     }
 
     async fn print_info(
@@ -48,30 +55,8 @@ impl ContainerRuntime for EngineRuntime {
         container: &ContainerRef,
     ) -> Result<OperationEnd, StepError> {
         let asked = ask(context, container).await?;
-        let state = asked.state.unwrap_or_default();
-        let user = match container.runtime() {
-            RuntimeKind::Podman => container.place().map(PodmanUser::find).transpose()?,
-            _ => None,
-        };
-        let facts_of = |engine| engine_facts(engine, container.runtime(), user.as_ref());
-        let mut facts = asked.engine.as_ref().map(facts_of);
-        if let (Some(facts), Some(running)) = (&mut facts, &asked.running) {
-            // The kernel shows more of them than the engine.
-            facts.host_rights.clone_from(&running.host_rights);
-            if let CommandEntry::None(why) = &running.entry {
-                facts.no_commands = Some(why.to_string());
-            }
-        }
-        if let (Some(facts), Some(_)) = (&mut facts, &asked.unconfirmed) {
-            facts.no_commands.clone_from(&asked.unconfirmed);
-        }
-        let facts = facts.and_then(|facts| serde_json::to_string(&facts).ok());
-        let init = asked.running.map(|running| running.init);
-        let lines = move || {
-            let mut lines = info_lines(&state, init);
-            lines.extend(facts.map(|facts| format!("Engine: {facts}\n")));
-            Ok(lines.into_bytes())
-        };
+        let container = container.clone();
+        let lines = move || state_lines(&container, &asked).map(String::into_bytes);
         Ok(print(context.relay, lines).await?)
     }
 
@@ -157,7 +142,39 @@ impl ContainerRuntime for EngineRuntime {
     }
 }
 
-/// Returns the references of the containers of a user's Podman.
+/// Returns the state of an engine's container in the format of `lxc-info`, with a line of the engine's facts.
+///
+/// # Errors
+/// Fails if there is no such user as its place names.
+pub fn state_lines(
+    container: &ContainerRef,
+    asked: &ContainerRunState,
+) -> Result<String, OperationRefusal> {
+    let user = match container.runtime() {
+        RuntimeKind::Podman => container.place().map(PodmanUser::find).transpose()?,
+        _ => None,
+    };
+    let facts_of = |engine| engine_facts(engine, container.runtime(), user.as_ref());
+    let mut facts = asked.engine.as_ref().map(facts_of);
+    if let (Some(facts), Some(running)) = (&mut facts, &asked.running) {
+        // The kernel shows more of them than the engine.
+        facts.host_rights.clone_from(&running.host_rights);
+        if let CommandEntry::None(why) = &running.entry {
+            facts.no_commands = Some(why.to_string());
+        }
+    }
+    if let (Some(facts), Some(_)) = (&mut facts, &asked.unconfirmed) {
+        facts.no_commands.clone_from(&asked.unconfirmed);
+    }
+    let facts = facts.and_then(|facts| serde_json::to_string(&facts).ok());
+    let init = asked.running.as_ref().map(|running| running.init);
+    let mut lines = info_lines(asked.state.as_deref().unwrap_or_default(), init);
+    lines.extend(facts.map(|facts| format!("Engine: {facts}\n")));
+    Ok(lines)
+}
+
+/// Returns the references of the containers of a user's Podman. A name that is longer than a reference may be is left
+/// out.
 ///
 /// # Errors
 /// Fails if it does not answer.
@@ -167,16 +184,11 @@ pub async fn list_of_user(
 ) -> Result<Vec<ContainerRef>, OperationRefusal> {
     require_root()?;
     let api = helper.containers.engines.api_of_user(user)?;
-    references(&api, |name| ContainerRef::of_user(user, name).ok()).await
-}
-
-/// Lists the containers of an engine. A name that is longer than a reference may be is left out.
-async fn references(
-    api: &EngineApi,
-    of: impl Fn(&str) -> Option<ContainerRef>,
-) -> Result<Vec<ContainerRef>, OperationRefusal> {
     let listed = api.list().await.map_err(|error| refusal(&error))?;
-    Ok(listed.iter().filter_map(|one| of(&one.name)).collect())
+    let references = listed
+        .iter()
+        .map(|one| ContainerRef::of_user(user, &one.name));
+    Ok(references.flatten().collect())
 }
 
 /// Asks the engine about a container.
@@ -204,7 +216,11 @@ impl EngineRuntime {
         let changed = async {
             let api = helper.containers.api(container).await?;
             let id = helper.containers.inspect(container).await?.id;
-            change(&api, &id).await.map_err(|error| refusal(&error))
+            let changed = change(&api, &id).await;
+            if container.place().is_none() {
+                helper.containers.engines.kept(self.kind).forget(Some(&id));
+            }
+            changed.map_err(|error| refusal(&error))
         };
         context.relay.wait(changed).await??;
         Ok(OperationEnd::SUCCESS)

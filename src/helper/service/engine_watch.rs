@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -15,7 +16,7 @@ use super::definition_watch::ChangedDefinitions;
 use super::inner_docker::{MAX_INNER_DAEMONS, possible_daemons};
 use crate::context::helper_context::HelperContext;
 use crate::context::inner_containers::InnerDaemon;
-use crate::engines::{ChangedContainer, EngineApi, EngineEvents};
+use crate::engines::{AnswerWatch, ChangedContainer, EngineApi, EngineEvents};
 
 /// How long changes are collected after the first: a start of a container is several events.
 const COLLECT_TIME: Duration = Duration::from_millis(50);
@@ -59,6 +60,15 @@ impl WatchedEngine {
         match self {
             Self::OfRoot(kind) => ContainerRef::of(*kind, name).ok(),
             Self::OfUser(user) => ContainerRef::of_user(user, name).ok(),
+        }
+    }
+
+    /// Begins to drop the kept answers about containers that have events; `None` for a user's Podman, whose answers are
+    /// not kept.
+    fn watch_answers(&self, helper: &HelperContext) -> Option<AnswerWatch> {
+        match self {
+            Self::OfRoot(kind) => Some(helper.containers.engines.kept(*kind).watch()),
+            Self::OfUser(_) => None,
         }
     }
 
@@ -132,19 +142,38 @@ async fn watch(
         was_away = is_away;
         if let Some(mut events) = opened {
             pause = FIRST_PAUSE;
-            let reference = |name: &str| engine.reference(name);
-            while let Some((names, is_whole)) =
-                collect(&mut events, engine.collect_time(), reference).await
-            {
+            let mut answers = engine.watch_answers(&helper);
+            loop {
+                let reference = |changed: &ChangedContainer| {
+                    if let Some(answers) = &answers {
+                        answers.note(changed);
+                    }
+                    engine.reference(changed.name.as_deref()?)
+                };
+                let collected = collect(&mut events, engine.collect_time(), reference).await;
+                let Some((names, is_whole)) = collected else {
+                    break;
+                };
                 let changed = if is_whole {
                     ChangedDefinitions::Some(names)
                 } else {
                     ChangedDefinitions::All
                 };
-                if sender.send(changed).await.is_err() {
+                let sent = match sender.try_send(changed) {
+                    Err(TrySendError::Full(changed)) => {
+                        // Events are not read meanwhile, so no answer is certain.
+                        drop(answers.take());
+                        let sent = sender.send(changed).await.is_ok();
+                        answers = engine.watch_answers(&helper);
+                        sent
+                    }
+                    sent => sent.is_ok(),
+                };
+                if !sent {
                     return;
                 }
             }
+            drop(answers);
             tracing::info!(?engine, "the events of an engine ended");
         } else {
             sleep(pause).await;
@@ -179,7 +208,8 @@ async fn watch_inner(helper: Arc<HelperContext>, sender: mpsc::Sender<ChangedDef
 /// reports is never a reason to look at other containers.
 async fn watch_one(daemon: InnerDaemon, sender: mpsc::Sender<ChangedDefinitions>) -> ContainerRef {
     let place = daemon.outer.name();
-    let reference = |name: &str| ContainerRef::inside(place, name).ok();
+    let reference =
+        |changed: &ChangedContainer| ContainerRef::inside(place, changed.name.as_deref()?).ok();
     if let Ok(mut events) = daemon.api.events().await {
         while let Some((names, _)) = collect(&mut events, COLLECT_TIME, reference).await {
             let names: BTreeSet<ContainerRef> = names.into_iter().take(MAX_INNER_NAMES).collect();
@@ -198,12 +228,12 @@ async fn watch_one(daemon: InnerDaemon, sender: mpsc::Sender<ChangedDefinitions>
 async fn collect(
     events: &mut EngineEvents,
     time: Duration,
-    reference: impl Fn(&str) -> Option<ContainerRef>,
+    reference: impl Fn(&ChangedContainer) -> Option<ContainerRef>,
 ) -> Option<(BTreeSet<ContainerRef>, bool)> {
     let mut names = BTreeSet::new();
     let mut is_whole = true;
     let mut add = |changed: ChangedContainer| {
-        let name = changed.name.and_then(|name| reference(&name));
+        let name = reference(&changed);
         is_whole &= name.is_some();
         names.extend(name);
     };

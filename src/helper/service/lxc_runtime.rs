@@ -4,7 +4,7 @@ use gatewren_wire::operations::{
     ContainerAction, ContainerRef, Operation, OperationEnd, OperationRefusal,
 };
 
-use super::runtime::{ContainerRuntime, info_lines};
+use super::runtime::{ContainerRuntime, FoundContainer, info_lines};
 use super::{container_move, container_storage};
 use crate::context::helper_context::HelperContext;
 use crate::context::lxc_tools::{freezer, tool_for};
@@ -23,15 +23,16 @@ use crate::processes::step_error::StepError;
 pub struct LxcRuntime;
 
 impl ContainerRuntime for LxcRuntime {
-    async fn list(&self, helper: &HelperContext) -> Result<Vec<ContainerRef>, OperationRefusal> {
+    async fn list(&self, helper: &HelperContext) -> Result<Vec<FoundContainer>, OperationRefusal> {
         require_root()?;
         // On a host without LXC, directories are not containers.
         find("lxc-start")?;
         let definitions = helper.containers.definitions();
-        definitions.names().map_err(|e| {
+        let names = definitions.names().map_err(|e| {
             let lxcpath = definitions.lxcpath().display();
             OperationRefusal::failed(format!("the containers in {lxcpath} cannot be listed: {e}"))
-        })
+        })?;
+        Ok(names.into_iter().map(FoundContainer::named).collect())
     }
 
     async fn print_info(

@@ -3,6 +3,7 @@
 pub mod connection;
 pub mod container_move;
 mod container_operations;
+mod container_overview;
 mod container_storage;
 pub mod definition_watch;
 pub mod engine_facts;

@@ -2,7 +2,9 @@
 
 use gatewren_wire::operations::{ContainerRef, Operation, OperationEnd, OperationRefusal};
 
-use super::{container_operations, events, host_operations, policy_check, runtime_report};
+use super::{
+    container_operations, container_overview, events, host_operations, policy_check, runtime_report,
+};
 use crate::backup::operations;
 use crate::context::containers::RunningContainer;
 use crate::context::helper_context::HelperContext;
@@ -51,10 +53,9 @@ pub async fn perform(
         Operation::ContainerConfig { container } => config(context, container).await,
         Operation::ContainerOsRelease { container } => os_release(context, container).await,
         Operation::ContainerDisk { container } => disk(context, container).await,
-        Operation::ContainerVitals { container } => {
-            step_end(container_vitals(context, container.as_ref()).await)
-        }
-        Operation::ContainerCounters {} => step_end(container_counters(context).await),
+        Operation::ContainerVitals { .. }
+        | Operation::ContainerCounters {}
+        | Operation::ContainerOverview {} => step_end(of_many(context, operation).await),
         Operation::ContainerEvents {} => events::report(context).await,
         Operation::ContainerInfo { .. }
         | Operation::ContainerStart { .. }
@@ -101,6 +102,20 @@ async fn config(
 ) -> Result<OperationEnd, OperationRefusal> {
     let path = existing(context.helper, container)?;
     print(context.relay, move || config_files::config(&path)).await
+}
+
+/// Performs an operation that prints facts about many containers.
+async fn of_many(
+    context: &mut OperationContext<'_>,
+    operation: &Operation,
+) -> Result<OperationEnd, StepError> {
+    match operation {
+        Operation::ContainerVitals { container } => {
+            container_vitals(context, container.as_ref()).await
+        }
+        Operation::ContainerOverview {} => container_overview::print_all(context).await,
+        _ => container_counters(context).await,
+    }
 }
 
 /// Prints the state of one container with its usage, or the state of all that are known to run.

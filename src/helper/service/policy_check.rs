@@ -101,10 +101,11 @@ mod tests {
     }
 
     /// Operations that read containers.
-    fn reads(container: impl Fn() -> ContainerRef) -> [Operation; 9] {
+    fn reads(container: impl Fn() -> ContainerRef) -> [Operation; 10] {
         [
             Operation::RuntimeReport {},
             Operation::ContainerList {},
+            Operation::ContainerOverview {},
             Operation::ContainerInfo {
                 container: container(),
             },

@@ -12,16 +12,25 @@ use gatewren_wire::operations::{ContainerAction, ContainerRef, OperationEnd, Ope
 
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
+use crate::engines::ListedContainer;
 use crate::lxc::network::NetworkNamespace;
 use crate::processes::step_error::StepError;
 
+/// A container that exists.
+pub struct FoundContainer {
+    /// Its reference.
+    pub name: ContainerRef,
+    /// What the list of its engine shows, if that is one that root runs on this host.
+    pub listed: Option<ListedContainer>,
+}
+
 /// A container runtime. Every function checks nothing of the owner's policy; that was done before.
 pub trait ContainerRuntime {
-    /// Returns the references of its containers.
+    /// Returns its containers.
     ///
     /// # Errors
     /// Fails if the runtime is not installed or does not answer.
-    async fn list(&self, helper: &HelperContext) -> Result<Vec<ContainerRef>, OperationRefusal>;
+    async fn list(&self, helper: &HelperContext) -> Result<Vec<FoundContainer>, OperationRefusal>;
 
     /// Prints state, first process and addresses of a container, one line each, in the format of `lxc-info`.
     async fn print_info(
@@ -52,6 +61,13 @@ pub trait ContainerRuntime {
         container: &ContainerRef,
         action: &ContainerAction,
     ) -> Result<OperationEnd, StepError>;
+}
+
+impl FoundContainer {
+    /// Returns a container that nothing but the reference is known of.
+    pub fn named(name: ContainerRef) -> Self {
+        Self { name, listed: None }
+    }
 }
 
 /// Returns the state, the first process and its addresses in the format of `lxc-info`.

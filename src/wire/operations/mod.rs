@@ -27,6 +27,7 @@ mod operation;
 mod operation_facts;
 mod operation_queries;
 mod outcome;
+mod overview;
 mod owner_message;
 mod probe;
 mod processes;
@@ -89,6 +90,7 @@ pub use name_servers::NameServers;
 pub use operation::Operation;
 pub use operation_facts::{OperationFacts, TimeClass};
 pub use outcome::{KillReason, OperationEnd};
+pub use overview::OverviewEntry;
 pub use owner_message::{
     MailMessage, SUBJECT_BYTES as LETTER_SUBJECT_BYTES, TEXT_BYTES as LETTER_TEXT_BYTES,
 };

@@ -82,6 +82,9 @@ operations! {
         } with (container) = changes("container_command", ContainerShell).takes(TimeClass::Command).on(container);
         /// Print the containers, a name a line.
         ContainerList {} = reads("container_list", LxcReads);
+        /// Print the containers, with the state and `os-release` of those of Docker and Podman on the host, a JSON object
+        /// ([`OverviewEntry`](super::overview::OverviewEntry)) a line.
+        ContainerOverview {} = reads("container_overview", LxcReads);
         /// Print which container runtimes are here, served and answer, a JSON object a line
         /// ([`RuntimeReport`](super::runtime_report::RuntimeReport)).
         RuntimeReport {} = reads("runtime_report", LxcReads);

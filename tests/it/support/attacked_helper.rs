@@ -10,7 +10,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::helper::{Helper, LONG_MS, host};
-use super::machine::{IN_TIME, call_cgroups, is_alive, wait_until};
+use super::machine::{IN_TIME, call_cgroups, is_alive, is_fork_server, wait_until};
 use super::namespace::NetworkNamespace;
 use super::server::Directory;
 
@@ -126,10 +126,6 @@ impl AttackedHelper {
 
 /// Returns the living children of a helper, except its fork server, which lives as long as it does.
 fn children(pid: i32) -> Vec<i32> {
-    let is_server = |pid: &i32| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.trim() == "gatewren-fork")
-    };
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let lines = threads.map(|thread| {
         let children = thread.path().join("children");
@@ -137,7 +133,7 @@ fn children(pid: i32) -> Vec<i32> {
     });
     let text: String = lines.collect();
     let pids = text.split_whitespace().map(|pid| pid.parse().unwrap());
-    pids.filter(|pid| is_alive(*pid) && !is_server(pid))
+    pids.filter(|pid| is_alive(*pid) && !is_fork_server(*pid))
         .collect()
 }
 

@@ -45,6 +45,12 @@ pub fn lxcpath() -> Option<PathBuf> {
     None
 }
 
+/// Returns whether a process is the fork server of a helper, which has the helper's arguments.
+pub fn is_fork_server(pid: i32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.is_ok_and(|name| name.trim() == "gatewren-fork")
+}
+
 /// Returns whether the tests run as root.
 pub fn is_root() -> bool {
     nix::unistd::Uid::effective().is_root()

@@ -50,6 +50,14 @@ pub struct LxcView {
     pub(super) reference: String,
 }
 
+/// What was asked about a container.
+pub(super) struct ContainerFacts {
+    pub(super) status: ContainerStatus,
+    /// Its definition, if it is one of LXC and that is wanted.
+    pub(super) config: Option<ContainerConfig>,
+    pub(super) os: Option<OsRelease>,
+}
+
 impl Lxc {
     /// Returns the containers that `helper` sees.
     pub fn new(helper: HelperClient) -> Self {
@@ -115,6 +123,18 @@ impl LxcView {
         };
         let (status, config, os) = tokio::join!(self.status(name), config, self.os_release(name));
         let (status, config) = (status?, config?);
+        let facts = ContainerFacts { status, config, os };
+        Ok(self.details(name, facts, counted).await)
+    }
+
+    /// Returns the details of a container by what was asked about it, and its counters if they have been read already.
+    pub(super) async fn details(
+        &self,
+        name: &ContainerRef,
+        facts: ContainerFacts,
+        counted: Option<&MeasuredContainer>,
+    ) -> ContainerDetails {
+        let ContainerFacts { status, config, os } = facts;
         let engine = status.engine.map(|facts| self.visible_facts(facts));
         let counted = counted.filter(|counted| status.init_pid == Some(counted.init_pid));
         let usage = match (status.init_pid, counted) {
@@ -124,7 +144,7 @@ impl LxcView {
             (Some(_), None) => self.vitals(name).await.map(|vitals| vitals.usage),
         };
         let usage = usage.unwrap_or_default();
-        Ok(ContainerDetails {
+        ContainerDetails {
             name: name.clone(),
             runtime: name.runtime().prefix(),
             parent: name.outer(),
@@ -144,7 +164,7 @@ impl LxcView {
             config,
             disk_bytes: None,
             engine,
-        })
+        }
     }
 
     /// Removes the host's paths from an engine's facts for a caller that may not see the host.
@@ -290,7 +310,7 @@ impl LxcView {
             .ask_container(name, operation, QUESTION_TIME)
             .await
             .ok()?;
-        (!text.trim().is_empty()).then(|| OsRelease::parse(&text))
+        known_os(&text)
     }
 
     /// Runs an operation on one container.
@@ -351,7 +371,12 @@ impl LxcView {
     }
 }
 
-fn read_lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, BackendError> {
+/// Parses an `os-release`; `None` if it is empty.
+pub(super) fn known_os(text: &str) -> Option<OsRelease> {
+    (!text.trim().is_empty()).then(|| OsRelease::parse(text))
+}
+
+pub(super) fn read_lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, BackendError> {
     let all = text.lines().map(serde_json::from_str);
     all.collect::<Result<_, _>>().map_err(|cause| {
         let words = format!("the helper's answer about containers is invalid: {cause}");

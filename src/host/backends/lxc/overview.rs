@@ -6,21 +6,77 @@ use tokio::task::JoinSet;
 use tracing::debug;
 
 use super::super::error::{BackendError, ErrorKind};
-use super::containers::LxcView;
-use super::details::ContainerDetails;
-use crate::helper_client::{ContainerRef, ContainerUsage, MeasuredContainer};
+use super::super::request::{answer, limits};
+use super::containers::{ContainerFacts, LxcView, QUESTION_TIME, known_os, read_lines};
+use super::details::{ContainerDetails, ContainerStatus};
+use crate::helper_client::{
+    Capture, ContainerRef, ContainerUsage, MeasuredContainer, Operation, OperationLimits,
+    OverviewEntry,
+};
 use gatewren_base::sys::on_same_behalf;
 
 /// The maximum number of containers that are asked about concurrently. Engines compute their answers side by side.
 const AT_ONCE: usize = 4;
 
+/// How much of the helper's answer about all containers is kept, in bytes: its texts, and ten thousand names. A longer
+/// one is an error.
+const OVERVIEW_CAPTURE: Capture = Capture {
+    head: 8 * 1024 * 1024,
+    tail: 0,
+};
+
 impl LxcView {
     /// Returns all containers in detail, sorted by name. An unreadable one is left out.
     pub async fn all(&self) -> Result<Vec<ContainerDetails>, BackendError> {
+        let found = self.overview().await?;
+        // Afterwards, so that those that have just been found are counted.
         let counted = self.counters().await?.into_iter();
         let counted: BTreeMap<ContainerRef, MeasuredContainer> =
             counted.map(|one| (one.container.clone(), one)).collect();
-        let mut waiting = self.list().await?.into_iter();
+        let mut all = Vec::new();
+        let mut unasked = Vec::new();
+        for entry in found {
+            let name = entry.container;
+            let Some(info) = entry.info else {
+                unasked.push(name);
+                continue;
+            };
+            let Some(status) = ContainerStatus::parse(&info) else {
+                debug!(container = %name, "left out of the list: its state is not shown");
+                continue;
+            };
+            let facts = ContainerFacts {
+                status,
+                config: None,
+                os: entry.os_release.and_then(|text| known_os(&text)),
+            };
+            all.push(self.details(&name, facts, counted.get(&name)).await);
+        }
+        all.extend(self.ask_each(unasked, &counted).await?);
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
+    /// Returns all references with what the helper knows of each container of Docker and Podman.
+    async fn overview(&self) -> Result<Vec<OverviewEntry>, BackendError> {
+        let limits = OperationLimits {
+            output_bytes: u64::try_from(OVERVIEW_CAPTURE.head).unwrap_or(u64::MAX),
+            ..limits(QUESTION_TIME)
+        };
+        let operation = Operation::ContainerOverview {};
+        let finished = self.run(operation, limits, OVERVIEW_CAPTURE).await?;
+        let mut found: Vec<OverviewEntry> = read_lines(&answer(&finished)?)?;
+        found.retain(|entry| self.access.shows(&entry.container));
+        Ok(found)
+    }
+
+    /// Returns these containers in detail, each asked about by itself.
+    async fn ask_each(
+        &self,
+        names: Vec<ContainerRef>,
+        counted: &BTreeMap<ContainerRef, MeasuredContainer>,
+    ) -> Result<Vec<ContainerDetails>, BackendError> {
+        let mut waiting = names.into_iter();
         let mut asked = JoinSet::new();
         let mut all = Vec::new();
         loop {
@@ -49,7 +105,6 @@ impl LxcView {
                 Some(Err(_)) => {}
             }
         }
-        all.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(all)
     }
 
