@@ -89,16 +89,18 @@ impl ForkServer {
     ) -> Result<Child, ForkError> {
         let all: Vec<RawFd> = fds.iter().chain(&cgroup).map(AsRawFd::as_raw_fd).collect();
         let request = [u8::from(cgroup.is_some())];
-        let sent = sendmsg::<()>(
-            self.socket.as_raw_fd(),
-            &[IoSlice::new(&request)],
-            &[ControlMessage::ScmRights(&all)],
-            MsgFlags::MSG_NOSIGNAL,
-            None,
-        );
+        let sent = uninterrupted(|| {
+            sendmsg::<()>(
+                self.socket.as_raw_fd(),
+                &[IoSlice::new(&request)],
+                &[ControlMessage::ScmRights(&all)],
+                MsgFlags::MSG_NOSIGNAL,
+                None,
+            )
+        });
         sent.map_err(|errno| ForkError::Gone(errno.into()))?;
         let mut answer = [0; ANSWER_BYTES];
-        match unistd::read(&self.socket, &mut answer) {
+        match uninterrupted(|| unistd::read(&self.socket, &mut answer)) {
             Ok(ANSWER_BYTES) => {}
             Ok(_) => return Err(ForkError::Gone(io::ErrorKind::UnexpectedEof.into())),
             Err(errno) => return Err(ForkError::Gone(errno.into())),
@@ -106,6 +108,16 @@ impl ForkServer {
         match i32::from_ne_bytes(answer) {
             pid @ 1.. => Child::open(pid).map_err(ForkError::Refused),
             error => Err(ForkError::Refused(io::Error::from_raw_os_error(-error))),
+        }
+    }
+}
+
+/// Repeats a system call that a signal has interrupted. The kernel does not, where a time limit is set (signal(7)).
+fn uninterrupted<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::EINTR) => {}
+            done => return done,
         }
     }
 }
@@ -173,6 +185,8 @@ mod tests {
     use std::fs::{self, File};
     use std::io::{Read as _, Write as _};
 
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, sigaction};
+
     use super::super::child::Exit;
     use super::super::descriptors::{launch_pipes, pipe};
     use super::super::process_table::{own_pid, process};
@@ -235,6 +249,32 @@ mod tests {
             }
             drop(server);
             assert_eq!(child.wait_blocking().unwrap(), Exit::Code(0));
+        });
+    }
+
+    extern "C" fn nothing(_: i32) {}
+
+    #[test]
+    fn a_signal_ends_no_request() {
+        alone(|| {
+            let (server, _child) = ForkServer::start(|| 0).unwrap();
+            let handler = SigHandler::Handler(nothing);
+            let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
+            #[expect(unsafe_code, reason = "handlers are unsafe")]
+            // SAFETY: the handler does nothing.
+            unsafe { sigaction(Signal::SIGUSR1, &action) }.unwrap();
+            let mut storm = std::process::Command::new("sh")
+                .args(["-c", "while kill -USR1 $0; do :; done"])
+                .arg(own_pid().to_string())
+                .spawn()
+                .unwrap();
+            let nothing = File::open("/dev/null").unwrap();
+            for _ in 0..500 {
+                let forked = server.fork([nothing.as_fd(); FDS], None).unwrap();
+                while forked.wait_blocking().is_err() {}
+            }
+            storm.kill().unwrap();
+            storm.wait().unwrap();
         });
     }
 

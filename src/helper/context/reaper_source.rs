@@ -23,8 +23,7 @@ struct Running {
 
 impl ReaperSource {
     /// Starts the fork server, which runs `reap` in each process that it forks; before this process has further threads.
-    /// Without one, each reaper is started from
-    /// this program's file, which takes a millisecond longer.
+    /// Without one, each reaper is started from this program's file, which takes a millisecond longer.
     pub fn start(&self, orphans: &Arc<Orphans>, reap: fn() -> u8) {
         match ForkServer::start(reap) {
             Ok((server, process)) => {
