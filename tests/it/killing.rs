@@ -236,11 +236,15 @@ fn a_command_that_kills_its_own_reaper_gains_nothing() {
 #[test]
 fn a_reaper_on_the_host_is_forked_and_without_the_fork_server_its_program_is_started() {
     let helper = Helper::start(Path::new("/nonexistent"));
-    helper.run(&json!({ "do": "ping" }));
-    let server = child_named(helper.pid(), "gatewren-fork").expect("a fork server");
+    // It names itself when it gets a processor.
+    let mut server = None;
+    wait_until("there is a fork server", IN_TIME, || {
+        server = child_named(helper.pid(), "gatewren-fork");
+        server.is_some()
+    });
     for has_server in [true, false] {
         if !has_server {
-            let server = nix::unistd::Pid::from_raw(server);
+            let server = nix::unistd::Pid::from_raw(server.unwrap());
             nix::sys::signal::kill(server, nix::sys::signal::Signal::SIGKILL).unwrap();
         }
         let mark = marker();
