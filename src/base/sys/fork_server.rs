@@ -27,7 +27,7 @@ use super::spawn_plan::exit_now;
 const NAME: &std::ffi::CStr = c"gatewren-fork";
 
 /// The descriptors of each child: 0 to 4.
-const FDS: usize = 5;
+pub const FORKED_FDS: usize = 5;
 
 /// How long it may take to answer. One that a signal has stopped does not answer; it is replaced by slower ways.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -84,7 +84,7 @@ impl ForkServer {
     /// of this process, and is killed when the thread that started the server ends.
     pub fn fork(
         &self,
-        fds: [BorrowedFd<'_>; FDS],
+        fds: [BorrowedFd<'_>; FORKED_FDS],
         cgroup: Option<BorrowedFd<'_>>,
     ) -> Result<Child, ForkError> {
         let all: Vec<RawFd> = fds.iter().chain(&cgroup).map(AsRawFd::as_raw_fd).collect();
@@ -142,7 +142,7 @@ fn serve(socket: &OwnedFd, proc: RawFd, parent: Pid, run: fn() -> u8) -> ! {
 /// Returns the descriptors of a request, and whether the last one is a cgroup; `None` when the other side is gone.
 fn receive(socket: &OwnedFd) -> Option<(Vec<OwnedFd>, bool)> {
     let mut request = [0; 1];
-    let mut space = cmsg_space!([RawFd; FDS + 1]);
+    let mut space = cmsg_space!([RawFd; FORKED_FDS + 1]);
     let mut parts = [IoSliceMut::new(&mut request)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags).ok()?;
@@ -166,7 +166,7 @@ fn fork_one(fds: &[OwnedFd], has_cgroup: bool, run: fn() -> u8) -> io::Result<i3
         Some((cgroup, fds)) if has_cgroup => (fds, Some(cgroup.as_fd())),
         _ => (fds, None),
     };
-    if fds.len() != FDS {
+    if fds.len() != FORKED_FDS {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let spawn = Spawn {
@@ -270,7 +270,7 @@ mod tests {
                 .unwrap();
             let nothing = File::open("/dev/null").unwrap();
             for _ in 0..500 {
-                let forked = server.fork([nothing.as_fd(); FDS], None).unwrap();
+                let forked = server.fork([nothing.as_fd(); FORKED_FDS], None).unwrap();
                 while forked.wait_blocking().is_err() {}
             }
             storm.kill().unwrap();
@@ -286,7 +286,7 @@ mod tests {
             child.wait_blocking().unwrap();
             assert!(process(child.pid()).is_none());
             let nothing = File::open("/dev/null").unwrap();
-            let fds = [nothing.as_fd(); FDS];
+            let fds = [nothing.as_fd(); FORKED_FDS];
             assert!(matches!(server.fork(fds, None), Err(ForkError::Gone(_))));
         });
     }

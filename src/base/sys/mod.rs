@@ -90,7 +90,7 @@ pub use executable::{is_static, sealed_bytes, sealed_copy};
 pub use failure_log::FailureLog;
 pub use files::FileError;
 pub use folder_watch::{FolderEvent, FolderWatch};
-pub use fork_server::{ForkError, ForkServer};
+pub use fork_server::{FORKED_FDS, ForkError, ForkServer};
 pub use host_name::host_name;
 pub use jail::{Jail, JailCommand, run_in_jail};
 pub use kernel_events::KernelEvents;

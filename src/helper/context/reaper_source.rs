@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
-use gatewren_base::sys::{Child, ForkError, ForkServer, Spawn, SpawnError, lock};
+use gatewren_base::sys::{Child, FORKED_FDS, ForkError, ForkServer, Spawn, SpawnError, lock};
 
 use super::orphans::{Orphans, TrackedChild};
 
@@ -60,7 +60,7 @@ impl ReaperSource {
 }
 
 fn fork(server: &ForkServer, spawn: &Spawn<'_>) -> Result<Child, ForkError> {
-    let fds: Option<&[BorrowedFd<'_>; 5]> = spawn.fds.first_chunk();
+    let fds: Option<&[BorrowedFd<'_>; FORKED_FDS]> = spawn.fds.first_chunk();
     let fds = fds.ok_or_else(|| ForkError::Refused(io::ErrorKind::InvalidInput.into()))?;
     server.fork(*fds, spawn.cgroup)
 }

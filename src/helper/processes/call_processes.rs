@@ -110,8 +110,7 @@ impl CallProcesses {
         let Some(child) = found.keepers.first().copied() else {
             return;
         };
-        // On the host the child is the reaper. In a container it is looked for below the child, where nothing else runs
-        // yet that could have its name.
+        // On the host the child is the reaper. In a container nothing else below it has that name yet.
         let is_reaper =
             |keeper: &ProcessStat| process_name(keeper.pid).as_bytes() == REAPER_NAME.to_bytes();
         if !is_reaper(&child) {
@@ -383,8 +382,8 @@ impl SurvivingProcesses {
     }
 }
 
-/// Returns the processes below `child` down to the one that `is_last` accepts. The kernel's lists of children can miss
-/// one whose sibling has just ended; then the whole process table is read.
+/// Returns the processes below `child`. If `is_last` accepts none of them, the kernel's lists of children missed some
+/// (see [`offspring`]), and the whole process table is read.
 fn below_until(child: i32, is_last: impl Fn(&ProcessStat) -> bool) -> Vec<ProcessStat> {
     let below: Vec<ProcessStat> = offspring(child).into_iter().filter_map(process).collect();
     if below.iter().any(is_last) {
