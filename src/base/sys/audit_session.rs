@@ -5,6 +5,7 @@
 //! the call that a process belongs to, wherever the process has moved to.
 
 use std::ffi::CStr;
+use std::io;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -13,6 +14,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::write;
 
 use super::proc_dir::read_beginning;
+use super::process_table::user_processes;
 
 /// The value of `/proc/PID/sessionid` for a process that is in no session.
 const NO_SESSION: u32 = u32::MAX;
@@ -37,10 +39,24 @@ pub enum AuditSession {
 
 /// Returns the audit session of a process. `None` if it has ended, is in none, or the kernel has no audit support.
 pub fn audit_session(pid: i32) -> Option<u32> {
+    read_session(pid).ok().flatten()
+}
+
+/// Returns whether no process is in a session but `known`. A process that ends meanwhile may have started another one:
+/// then it is `false`, as it is where a process cannot be read.
+pub fn has_only(session: u32, known: &[i32]) -> bool {
+    user_processes()
+        .iter()
+        .filter(|pid| !known.contains(pid))
+        .all(|pid| read_session(*pid).is_ok_and(|other| other != Some(session)))
+}
+
+fn read_session(pid: i32) -> io::Result<Option<u32>> {
     let mut buffer = [0; SESSION_BYTES];
-    let text = read_beginning(&format!("{pid}/sessionid"), &mut buffer).ok()?;
-    let number = str::from_utf8(text).ok()?.trim().parse().ok()?;
-    (number != NO_SESSION).then_some(number)
+    let text = read_beginning(&format!("{pid}/sessionid"), &mut buffer)?;
+    let text = str::from_utf8(text).map_err(io::Error::other)?;
+    let number: u32 = text.trim().parse().map_err(io::Error::other)?;
+    Ok((number != NO_SESSION).then_some(number))
 }
 
 /// Begins a session in this process, with `login_user`, a user id in decimal digits. Makes only system calls: safe
@@ -60,4 +76,45 @@ pub(super) fn stay_in_audit_session() {
     #[expect(unsafe_code, reason = "nix has no call for the bounding set")]
     // SAFETY: takes two numbers. Without CAP_SETPCAP it fails, and then there is no capability to remove.
     let _ = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, CAP_AUDIT_CONTROL, 0, 0, 0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    use super::super::spawn::Spawn;
+    use super::*;
+
+    /// Other tests end processes all the time, which makes a look fail.
+    fn has_only_in_time(session: u32, known: &[i32]) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !has_only(session, known) {
+            if Instant::now() > deadline {
+                return false;
+            }
+            sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    #[test]
+    fn a_session_has_only_what_is_known_when_nothing_else_is_in_it() {
+        let spawn = Spawn {
+            programs: vec![c"/bin/sleep".to_owned()],
+            argv: vec![c"sleep".to_owned(), c"600".to_owned()],
+            audit_session: AuditSession::Own,
+            ..Spawn::default()
+        };
+        let child = spawn.spawn().unwrap();
+        let session = audit_session(child.pid());
+        if let Some(session) = session {
+            assert!(!has_only(session, &[]));
+            assert!(has_only_in_time(session, &[child.pid()]));
+        }
+        child.kill();
+        child.wait_blocking().unwrap();
+        // Without audit in the kernel, no process is in any session.
+        assert!(has_only_in_time(session.unwrap_or(1), &[]));
+    }
 }

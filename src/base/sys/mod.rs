@@ -7,6 +7,7 @@ mod calendar;
 mod cgroup;
 mod child;
 mod clock;
+mod clone;
 mod container_root;
 mod crockford32;
 mod datagram;
@@ -65,7 +66,7 @@ mod unpoisoned;
 mod user_namespace;
 
 pub use activation::{InheritedSocket, accepts_over_ip, inherited_sockets, started_by_systemd};
-pub use audit_session::{AuditSession, audit_session};
+pub use audit_session::{AuditSession, audit_session, has_only};
 pub use burst_rate::{BurstRate, BurstUsage};
 pub use calendar::{Calendar, CalendarError};
 pub use cgroup::{
@@ -105,7 +106,7 @@ pub use network::{FoundAddress, end_when_gone, end_when_stalled, interface_addre
 pub use open_beneath::place_beneath;
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
 pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
-pub use page_release::{hold_few_program_pages, refuse_huge_pages};
+pub use page_release::{allow_huge_pages, hold_few_program_pages, refuse_huge_pages};
 pub use probe::{ask_name_server, connect_tcp, echo};
 pub use proc_dir::hold_proc;
 pub use process_table::{
@@ -122,7 +123,7 @@ pub use secret::{Secret, ZeroizeOnDrop, Zeroizing};
 pub use secret_file::read_secret;
 pub use shorten::shorten;
 pub use socket_owners::socket_programs;
-pub use spawn::{OnParentExit, ProcessCredentials, Spawn, SpawnError, SpawnStage};
+pub use spawn::{HugePages, OnParentExit, ProcessCredentials, Spawn, SpawnError, SpawnStage};
 pub use subreaper::{REAPER_NAME, Subreaper, SubreaperEvent, adopt_orphans, reap, reap_any};
 pub use swap::swap;
 pub use terminal::{is_asked, read_hidden, terminal_size};

@@ -31,6 +31,18 @@ pub struct Spawn<'a> {
     pub with_parent: OnParentExit,
     /// The audit session of it and its descendants.
     pub audit_session: AuditSession,
+    /// Whether it gets huge pages.
+    pub huge_pages: HugePages,
+}
+
+/// Whether a program gets transparent huge pages, where the host has them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HugePages {
+    /// Yes.
+    #[default]
+    Allowed,
+    /// As its parent. One that allows them itself starts faster from a parent that has none.
+    Inherited,
 }
 
 /// What happens to a child when its parent's thread ends.

@@ -1,6 +1,6 @@
 //! The steps of a new process between its fork and its program.
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd, RawFd};
 use std::ptr;
@@ -8,37 +8,35 @@ use std::ptr;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::libc;
-use nix::sys::prctl::{set_pdeathsig, set_thp_disable};
+use nix::sys::prctl::{get_thp_disable, set_pdeathsig, set_thp_disable};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{self, Gid, Pid, Uid};
 
 use super::audit_session::{AuditSession, begin_audit_session, stay_in_audit_session};
 use super::child::Child;
+use super::clone::{
+    CLONE_INTO_CGROUP, CLONE_PARENT, CLONE_PIDFD, CLONE_VFORK, CLONE_VM, CloneArgs, clone_copy,
+    clone_sharing,
+};
 use super::descriptors::{close_all_but, move_away, place};
 use super::proc_dir::hold_proc;
-use super::spawn::{OnParentExit, Spawn};
+use super::spawn::{HugePages, OnParentExit, Spawn};
 
-/// `struct clone_args` of clone3(2), up to the cgroup.
-#[repr(C)]
-#[derive(Default)]
-struct CloneArgs {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
+/// The stack of a child that shares its parent's memory. What it calls takes a small part of that; only pages that it
+/// touches count.
+const SHARING_STACK: usize = 256 * 1024;
+
+/// What a child is until it executes its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChildKind {
+    /// A copy of its parent, in its cgroup.
+    Copy,
+    /// A copy that has still to enter its cgroup.
+    PlainCopy,
+    /// In its parent's memory, in its cgroup.
+    Sharing,
 }
-
-const CLONE_PIDFD: u64 = 0x1000;
-const CLONE_PARENT: u64 = 0x8000;
-const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Everything that the child uses, in the form that the kernel takes.
 pub(super) struct SpawnPlan<'a> {
@@ -77,27 +75,56 @@ impl<'a> SpawnPlan<'a> {
         }
     }
 
+    /// Starts the child, in this process's memory where that is possible, or as a copy.
+    pub(super) fn start(&self) -> io::Result<Child> {
+        // A change of user in shared memory would let that user's processes trace both.
+        if self.spawn.identity.is_none()
+            && (self.spawn.huge_pages == HugePages::Inherited || get_thp_disable() == Ok(false))
+            && let Some(child) = self.share_memory()
+        {
+            return Ok(child);
+        }
+        self.fork()
+    }
+
+    /// Starts the child in this process's memory, with a stack of its own. `None` where that is not possible.
+    ///
+    /// Fast path: no page table is copied, and no page that either process changes afterwards.
+    pub(super) fn share_memory(&self) -> Option<Child> {
+        let mut stack = vec![0_u128; SHARING_STACK / size_of::<u128>()];
+        let mut pidfd: c_int = -1;
+        let args = CloneArgs {
+            stack: stack.as_mut_ptr() as u64,
+            stack_size: SHARING_STACK as u64,
+            ..self.clone_args(CLONE_VM | CLONE_VFORK, &mut pidfd)
+        };
+        // The child has descriptors and handlers of its own. It runs only `become_program`, which makes system calls and
+        // changes no memory but its stack and this thread's `errno`. `stack` and the plan live until it no longer uses
+        // them: until then this thread waits.
+        let plan = ptr::from_ref(self).cast();
+        let pid = clone_sharing(&args, become_sharing_program, plan).ok()?;
+        Some(with_pidfd(pid, pidfd))
+    }
+
     pub(super) fn fork(&self) -> io::Result<Child> {
         let mut pidfd: c_int = -1;
-        let cgroup = self.spawn.cgroup.map(|fd| fd.as_raw_fd());
-        let args = CloneArgs {
-            flags: CLONE_PIDFD | cgroup.map_or(0, |_| CLONE_INTO_CGROUP),
-            pidfd: ptr::from_mut(&mut pidfd) as u64,
-            exit_signal: libc::SIGCHLD as u64,
-            cgroup: cgroup.map_or(0, |fd| u64::from(fd.unsigned_abs())),
-            ..CloneArgs::default()
-        };
-        match clone3(&args) {
-            Ok(0) => self.become_program(false),
-            Ok(pid) => {
-                #[expect(unsafe_code, reason = "the kernel returns a bare number")]
-                // SAFETY: CLONE_PIDFD put a new descriptor there, which nothing else owns.
-                let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-                Ok(Child::new(pid, pidfd))
-            }
+        match clone_copy(&self.clone_args(0, &mut pidfd)) {
+            Ok(0) => self.become_program(ChildKind::Copy),
+            Ok(pid) => Ok(with_pidfd(pid, pidfd)),
             // Older kernels, emulators and some seccomp filters do not support it.
             Err(Errno::ENOSYS | Errno::EINVAL | Errno::E2BIG | Errno::EPERM) => self.plain_fork(),
             Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn clone_args(&self, flags: u64, pidfd: &mut c_int) -> CloneArgs {
+        let cgroup = self.spawn.cgroup.map(|fd| fd.as_raw_fd());
+        CloneArgs {
+            flags: flags | CLONE_PIDFD | cgroup.map_or(0, |_| CLONE_INTO_CGROUP),
+            pidfd: ptr::from_mut(pidfd) as u64,
+            exit_signal: libc::SIGCHLD as u64,
+            cgroup: cgroup.map_or(0, |fd| u64::from(fd.unsigned_abs())),
+            ..CloneArgs::default()
         }
     }
 
@@ -109,8 +136,8 @@ impl<'a> SpawnPlan<'a> {
             cgroup: cgroup.map_or(0, |fd| u64::from(fd.unsigned_abs())),
             ..CloneArgs::default()
         };
-        match clone3(&args)? {
-            0 => self.become_program(false),
+        match clone_copy(&args)? {
+            0 => self.become_program(ChildKind::Copy),
             pid => Ok(pid),
         }
     }
@@ -120,15 +147,15 @@ impl<'a> SpawnPlan<'a> {
         // SAFETY: the child runs only `become_program`, which makes system calls only.
         let forked = unsafe { unistd::fork() }?;
         match forked {
-            unistd::ForkResult::Child => self.become_program(true),
+            unistd::ForkResult::Child => self.become_program(ChildKind::PlainCopy),
             unistd::ForkResult::Parent { child } => Child::open(child.as_raw()),
         }
     }
 
     /// Runs in the child until it executes the program.
-    fn become_program(&self, enter_cgroup: bool) -> ! {
+    fn become_program(&self, kind: ChildKind) -> ! {
         let report = move_away(self.report).unwrap_or(self.report);
-        let (stage, errno) = self.steps(enter_cgroup);
+        let (stage, errno) = self.steps(kind);
         let [a, b, c, d] = (errno as i32).to_ne_bytes();
         let bytes = [stage, a, b, c, d];
         #[expect(unsafe_code, reason = "the descriptor is a bare number in the child")]
@@ -138,15 +165,18 @@ impl<'a> SpawnPlan<'a> {
     }
 
     /// Runs the steps; returns only if one failed, with its number in the report and the error.
-    fn steps(&self, enter_cgroup: bool) -> (u8, Errno) {
+    fn steps(&self, kind: ChildKind) -> (u8, Errno) {
         default_signals();
         // Fails only in a process that already leads a session, which is just as good.
         let _ = unistd::setsid();
         umask(Mode::from_bits_truncate(0o022));
-        // gatewren disables huge pages, which survives `execve`; the program may want them.
-        let _ = set_thp_disable(false);
+        // gatewren disables huge pages, which survives `execve`; the program may want them. It is a property of the
+        // memory, which can be the parent's too.
+        if kind != ChildKind::Sharing {
+            let _ = set_thp_disable(false);
+        }
         self.begin_session();
-        if let Err(errno) = self.enter_cgroups(enter_cgroup) {
+        if let Err(errno) = self.enter_cgroups(kind == ChildKind::PlainCopy) {
             return (1, errno);
         }
         if let Err(errno) = place(&self.spawn.fds) {
@@ -247,14 +277,20 @@ impl<'a> SpawnPlan<'a> {
     }
 }
 
-/// Forks with these arguments; returns 0 in the child.
-fn clone3(args: &CloneArgs) -> Result<i32, Errno> {
-    let size = size_of::<CloneArgs>();
-    #[expect(unsafe_code, reason = "clone3 has no safe wrapper")]
-    // SAFETY: without CLONE_VM this is a fork; `args` lives through the call, and the kernel writes only the pidfd that
-    // it names. The child runs only `become_program`, which makes system calls only, or is a process of one thread.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(args), size) };
-    Errno::result(pid).and_then(|pid| i32::try_from(pid).map_err(|_| Errno::EOVERFLOW))
+/// Runs in a child that shares its parent's memory.
+extern "C" fn become_sharing_program(plan: *const c_void) -> ! {
+    #[expect(unsafe_code, reason = "the child gets one bare pointer")]
+    // SAFETY: `share_memory` passes its plan, which lives until the child has executed its program.
+    let plan = unsafe { &*plan.cast::<SpawnPlan<'_>>() };
+    plan.become_program(ChildKind::Sharing)
+}
+
+/// A child that was started with [`CLONE_PIDFD`].
+fn with_pidfd(pid: i32, pidfd: c_int) -> Child {
+    #[expect(unsafe_code, reason = "the kernel returns a bare number")]
+    // SAFETY: the kernel put a new descriptor there, which nothing else owns.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    Child::new(pid, pidfd)
 }
 
 /// Closes everything but the given descriptors and `/proc`, runs `run`, and exits with its result, or with 125 after a

@@ -12,12 +12,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
+use super::surviving_processes::SurvivingProcesses;
 use gatewren_base::sys::{
     ProcessStat, REAPER_NAME, all_processes, audit_session, descendants, descendants_among,
-    has_in_environment, kill_exactly, lock, offspring, own_pid, process, process_name,
+    has_in_environment, has_only, kill_exactly, lock, offspring, own_pid, process, process_name,
     random_letters, user_processes, wait_for_end,
 };
 
@@ -29,9 +30,6 @@ const VALUE_LETTERS: usize = 26;
 
 /// The most descendants that are remembered. Any others are found only by the other signs.
 const MAX_REMEMBERED: usize = 16_384;
-
-/// The most survivors that the log names.
-const MAX_NAMED: usize = 8;
 
 /// The pauses between two scans for a call without its own session: the first and the longest.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
@@ -73,20 +71,9 @@ struct KnownProcesses {
     survivors: SurvivingProcesses,
 }
 
-/// Processes of a call that survived its reaper.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SurvivingProcesses {
-    /// How many were killed.
-    pub killed: usize,
-    /// The first of them, each with its process id on the host and its own process name.
-    pub first: Vec<String>,
-    /// Process id and start time of each, so that none is counted twice.
-    counted: BTreeMap<i32, u64>,
-}
-
 impl CallProcesses {
-    /// The processes that descend from `child`, which has just been started.
-    pub fn of(child: i32) -> Self {
+    /// The processes that descend from `child`, which has just been started. On the host it is the reaper.
+    pub fn of(child: i32, is_reaper: bool) -> Self {
         let session = audit_session(child).filter(|own| audit_session(own_pid()) != Some(*own));
         let first = process(child);
         let value = random_letters::<VALUE_LETTERS>();
@@ -98,24 +85,23 @@ impl CallProcesses {
             variable: variable.filter(|_| session.is_none()),
             found: Mutex::new(KnownProcesses {
                 keepers: first.into_iter().collect(),
+                reaper: first.filter(|_| is_reaper),
                 ..KnownProcesses::default()
             }),
         }
     }
 
-    /// Records the processes that run now as the reaper and the processes that lead to it. Must be called before the
-    /// command is sent.
+    /// Records the processes that run now as the reaper in a container and the processes that lead to it. Must be called
+    /// before the command is sent.
     pub fn reaper_is_ready(&self) {
         let mut found = self.lock_found();
         let Some(child) = found.keepers.first().copied() else {
             return;
         };
-        // On the host the child is the reaper. In a container nothing else below it has that name yet.
+        // Nothing else below the child has that name yet.
         let is_reaper =
             |keeper: &ProcessStat| process_name(keeper.pid).as_bytes() == REAPER_NAME.to_bytes();
-        if !is_reaper(&child) {
-            found.keepers.extend(below_until(child.pid, is_reaper));
-        }
+        found.keepers.extend(below_until(child.pid, is_reaper));
         found.reaper = found.keepers.iter().copied().find(is_reaper);
     }
 
@@ -230,7 +216,7 @@ impl CallProcesses {
     /// the table is read, or one in the middle of `execve`, which has no environment for a moment.
     pub async fn kill_all(self: &Arc<Self>, enough: u32) {
         let mut missing = enough;
-        loop {
+        while missing > 0 {
             let processes = Arc::clone(self);
             let round = spawn_blocking(move || processes.kill_round(false).len());
             // If no thread was available, nothing is known; the next round may get one.
@@ -238,11 +224,19 @@ impl CallProcesses {
                 Ok(0) => missing - 1,
                 _ => enough,
             };
-            if missing == 0 {
-                return;
+            if missing > 0 {
+                sleep(PAUSE).await;
             }
-            sleep(PAUSE).await;
         }
+    }
+
+    /// Begins to look, while the reaper still ends, whether the call's session has no other process; `None` without a
+    /// session. All others that the reaper then finds, it kills before it ends. In a container this look says too
+    /// little: root there can make a reaper start a process at its end.
+    pub fn look_early(&self) -> Option<JoinHandle<bool>> {
+        let (session, keepers) = (self.session?, self.known_processes().0);
+        let known: Vec<i32> = keepers.iter().map(|keeper| keeper.pid).collect();
+        Some(spawn_blocking(move || has_only(session, &known)))
     }
 
     /// The survivors that [`Self::kill_all`] found.
@@ -367,21 +361,6 @@ impl CallProcesses {
     }
 }
 
-impl SurvivingProcesses {
-    fn count(&mut self, process: &ProcessStat) {
-        if self.counted.len() >= MAX_REMEMBERED
-            || self.counted.insert(process.pid, process.started) == Some(process.started)
-        {
-            return;
-        }
-        self.killed += 1;
-        if self.first.len() < MAX_NAMED {
-            let ProcessStat { pid, .. } = process;
-            self.first.push(format!("{pid} {}", process_name(*pid)));
-        }
-    }
-}
-
 /// Returns the processes below `child`. If `is_last` accepts none of them, the kernel's lists of children missed some
 /// (see [`offspring`]), and the whole process table is read.
 fn below_until(child: i32, is_last: impl Fn(&ProcessStat) -> bool) -> Vec<ProcessStat> {
@@ -417,7 +396,7 @@ mod tests {
     #[test]
     fn a_child_that_stayed_in_our_session_is_known_by_other_signs_alone() {
         let mut child = sleeper();
-        let call = CallProcesses::of(number(&child));
+        let call = CallProcesses::of(number(&child), true);
         assert_eq!(call.session(), None);
         let (name, value) = call.variable().unwrap();
         assert_eq!(name, VARIABLE);
@@ -464,18 +443,5 @@ mod tests {
         assert!(older.try_wait().unwrap().is_none());
         older.kill().unwrap();
         older.wait().unwrap();
-    }
-
-    #[test]
-    fn a_survivor_is_counted_once_and_a_few_are_named() {
-        let mut survivors = SurvivingProcesses::default();
-        let process = process(own_pid()).unwrap();
-        for pid in 0..20 {
-            let process = ProcessStat { pid, ..process };
-            survivors.count(&process);
-            survivors.count(&process);
-        }
-        assert_eq!(survivors.killed, 20);
-        assert_eq!(survivors.first.len(), MAX_NAMED);
     }
 }

@@ -16,3 +16,4 @@ pub mod reports;
 pub mod spawn_spec;
 pub mod staging_dir;
 pub mod step_error;
+pub mod surviving_processes;

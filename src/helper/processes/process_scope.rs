@@ -14,16 +14,18 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use gatewren_base::sys::{Cgroup, Exit, OnParentExit, Spawn, SpawnError, pipe};
+use gatewren_base::sys::{Cgroup, Exit, HugePages, OnParentExit, Spawn, SpawnError, pipe};
 use gatewren_wire::operations::{OperationEnd, ReaperLaunch, ReaperReport};
 
-use super::call_processes::{CallProcesses, SurvivingProcesses};
+use super::call_processes::CallProcesses;
 use super::freeze_guard::kill_frozen;
 use super::killed_processes::{KilledProcesses, abandon, kill_group};
 use super::reports::ReaperReports;
 use super::spawn_spec::SpawnSpec;
+use super::surviving_processes::SurvivingProcesses;
 use crate::context::containers::RunningContainer;
 use crate::context::helper_context::HelperContext;
 use crate::context::orphans::TrackedChild;
@@ -76,6 +78,8 @@ pub struct ProcessScope {
     processes: Arc<CallProcesses>,
     ready: bool,
     reported: bool,
+    /// The look for further processes that began with the report of the command's end.
+    early_look: Option<JoinHandle<bool>>,
 }
 
 impl ProcessScope {
@@ -112,6 +116,7 @@ impl ProcessScope {
             with_parent: OnParentExit::Dies,
             identity: user.map(|user| user.credentials.clone()),
             audit_session: spec.audit_session(),
+            huge_pages: HugePages::Inherited,
         };
         let child = match start(helper, &spec, &spawn) {
             Ok(child) => child,
@@ -121,8 +126,9 @@ impl ProcessScope {
                 return Err(spawn_error(error));
             }
         };
+        let is_reaper = spec.container.is_none();
         let mut scope = Self {
-            processes: Arc::new(CallProcesses::of(child.pid())),
+            processes: Arc::new(CallProcesses::of(child.pid(), is_reaper)),
             child,
             control,
             reports,
@@ -130,8 +136,9 @@ impl ProcessScope {
             runs_as_user: spec.runs_as.is_some(),
             client_cgroup: spec.runs_as.and_then(|user| user.cgroup),
             container: spec.container,
-            ready: false,
+            ready: is_reaper,
             reported: false,
+            early_look: None,
         };
         if scope.runs_as_user {
             scope.child.leaves_monitor();
@@ -139,8 +146,12 @@ impl ProcessScope {
         Ok((scope, outputs))
     }
 
-    /// Waits until the reaper is ready; `false` if it could not be started.
+    /// Waits until the reaper is ready; `false` if it could not be started. One on the host is the call's first process,
+    /// which is known at once: its command waits in the pipe until it is ready.
     pub async fn ready(&mut self) -> bool {
+        if self.ready {
+            return true;
+        }
         self.ready = self.reports.next().await == Some(ReaperReport::Ready);
         if self.ready && self.runs_as_user {
             self.processes.find_reaper(&self.reports.pipe());
@@ -187,6 +198,9 @@ impl ProcessScope {
             match report {
                 Some(ReaperReport::Ended(ending)) => {
                     self.reported = true;
+                    if self.container.is_none() {
+                        self.early_look = processes.look_early();
+                    }
                     return ending;
                 }
                 Some(ReaperReport::Ready | ReaperReport::Started) => {}
@@ -216,6 +230,7 @@ impl ProcessScope {
             processes,
             ready,
             reported,
+            early_look,
         } = self;
         // The reaper takes the closed pipe as the order to kill.
         drop(control);
@@ -236,6 +251,7 @@ impl ProcessScope {
         let lost = lost_reaper(slow, finished || has_ended(container.as_ref()), is_forged);
         let empty_rounds = match lost {
             Some(_) => kill_lost(helper, cgroup.as_ref(), container.as_ref(), &processes).await,
+            None if found_none(early_look).await => 0,
             None => rounds_after(&processes, runs_as_user).await,
         };
         let was_out_of_memory = has_oom_kills(cgroup.as_ref());
@@ -333,6 +349,14 @@ async fn kill_lost(
     match container {
         Some(container) if kill_frozen(helper, container, processes).await => ROUNDS_OF_SESSION,
         _ => ROUNDS_OF_LOST,
+    }
+}
+
+/// Returns whether the early look found no process but the reaper.
+async fn found_none(early_look: Option<JoinHandle<bool>>) -> bool {
+    match early_look {
+        Some(look) => look.await.unwrap_or(false),
+        None => false,
     }
 }
 

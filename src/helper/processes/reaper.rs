@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use gatewren_base::sys::{
     Child, OnParentExit, ProcessCredentials, Spawn, SpawnError, SpawnStage, Subreaper,
-    SubreaperEvent, descendants, hold_proc, is_root, launch_pipes, own_pid, own_uid, reap_any,
-    terminate,
+    SubreaperEvent, allow_huge_pages, descendants, hold_proc, is_root, launch_pipes, own_pid,
+    own_uid, reap_any, terminate,
 };
 use gatewren_wire::operations::{
     MAX_LAUNCH_BYTES, OperationEnd, OperationRefusal, ReaperLaunch, ReaperReport, RefusalCode,
@@ -47,6 +47,8 @@ pub fn reap() -> u8 {
 
 /// Runs the reaper; returns whether no process is left at the end.
 fn keep() -> io::Result<bool> {
+    // Its parents may have gone without them; the command may want them.
+    allow_huge_pages();
     let (control, status) = launch_pipes()?;
     let sink = Subreaper::begin()?;
     // Opened now: a mount that the command makes over `/proc` must not hide its processes.
