@@ -48,6 +48,7 @@ mod proc_dir;
 mod process_table;
 mod quarantine;
 mod random;
+mod relocation;
 mod requester;
 mod returned_memory;
 mod sanitize;
