@@ -40,6 +40,13 @@ pub enum Kind<'a> {
     Mcp(&'a str),
     /// MCP without a token, at this path; sessions only if the server has them.
     Open(&'a str),
+    /// The same with a token.
+    Guarded {
+        /// The path.
+        path: &'a str,
+        /// The token.
+        token: &'a str,
+    },
 }
 
 /// The figures of one sample.
@@ -122,8 +129,11 @@ impl Caller {
                 let known = Vec::new();
                 (head.with_question(asked.question), Judge::Result { known })
             }
-            Kind::Open(path) => {
+            Kind::Open(path) | Kind::Guarded { path, .. } => {
                 let mut head = Head::to(path, asked.address.socket());
+                if let Kind::Guarded { token, .. } = asked.kind {
+                    head = head.with("authorization", &format!("Bearer {token}"));
+                }
                 if asked.question.wire == Wire::Stateful {
                     head = begin(&mut connection, head).await?.0;
                 }

@@ -6,6 +6,7 @@ pub mod connection;
 pub mod floor;
 pub mod follower;
 pub mod foreign;
+pub mod guard;
 pub mod load;
 pub mod machine;
 pub mod pair;

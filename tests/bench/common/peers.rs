@@ -10,9 +10,10 @@ use serde::Deserialize;
 
 use super::Error;
 use super::connection::Address;
+use super::guard::Guard;
 use super::load::{Asked, Caller, Kind};
 use super::machine::Pinning;
-use super::servers::Running;
+use super::servers::{Gatewren, Running};
 use super::wire::{Question, Wire};
 
 /// The time limit of a peer's start; Python needs a second for its imports.
@@ -49,6 +50,8 @@ pub enum Ability {
     Shell,
     /// It is a native program, so its instructions can be counted.
     Count,
+    /// It has a second form, behind TLS, a token and a table of calls.
+    Guard,
 }
 
 /// A running peer.
@@ -57,6 +60,7 @@ pub struct Started {
     /// Its address.
     pub address: Address,
     path: String,
+    guard: Option<Guard>,
     /// From its start to its first correct reply.
     pub took: Duration,
 }
@@ -108,21 +112,59 @@ impl Peer {
 
     /// Starts it and calls it until a reply is correct.
     pub async fn start(&self, pinning: Pinning) -> Result<Started, Error> {
+        self.start_with(self.command(pinning)?).await
+    }
+
+    fn command(&self, pinning: Pinning) -> Result<Command, Error> {
         let (program, arguments) = self.command.split_first().ok_or("a peer has no command")?;
         let mut command = pinning.server(program);
         command.args(arguments);
-        self.start_with(command).await
+        Ok(command)
     }
 
     /// Starts it with this command.
     pub async fn start_with(&self, mut command: Command) -> Result<Started, Error> {
         let socket = free()?;
-        command.arg(socket.port().to_string()).stdout(Stdio::null());
+        command.arg(socket.port().to_string());
+        self.started(command, Address::plain(socket), None).await
+    }
+
+    /// Starts its guarded form with gatewren's certificate and token, and checks that the guard is there.
+    pub async fn start_guarded(&self, ours: &Gatewren, pinning: Pinning) -> Result<Started, Error> {
+        let (socket, guard) = (free()?, Guard::new(ours)?);
+        let mut command = self.command(pinning)?;
+        command.arg(socket.port().to_string());
+        guard.ask(&mut command, ours);
+        let address = Address::tls(socket, &ours.authority())?;
+        let started = self.started(command, address, Some(guard)).await?;
+        let checked = self.check(&started).await;
+        checked.map_err(|cause| format!("{}, guarded: {cause}", self.name))?;
+        Ok(started)
+    }
+
+    async fn check(&self, started: &Started) -> Result<(), Error> {
+        let guard = started.guard.as_ref().ok_or("it has no guard")?;
+        let echo = self.question(self.wire());
+        guard
+            .refuses_strangers(&started.address, &started.path, &echo)
+            .await?;
+        // The call of the start.
+        guard.has_rows(1.0).await
+    }
+
+    async fn started(
+        &self,
+        mut command: Command,
+        address: Address,
+        guard: Option<Guard>,
+    ) -> Result<Started, Error> {
+        command.stdout(Stdio::null());
         let began = Instant::now();
         let mut started = Started {
             process: Running::start(command)?,
-            address: Address::plain(socket),
+            address,
             path: self.path.clone(),
+            guard,
             took: Duration::ZERO,
         };
         let echo = self.question(self.wire());
@@ -162,7 +204,21 @@ impl Started {
             address: &self.address,
             pid: self.pid(),
             question,
-            kind: Kind::Open(&self.path),
+            kind: match &self.guard {
+                None => Kind::Open(&self.path),
+                Some(Guard { token, .. }) => Kind::Guarded {
+                    path: &self.path,
+                    token,
+                },
+            },
+        }
+    }
+
+    /// Returns an error unless its guard has written a row about each of these calls; a peer without one has none.
+    pub async fn has_rows(&self, calls: f64) -> Result<(), Error> {
+        match &self.guard {
+            None => Ok(()),
+            Some(guard) => guard.has_rows(calls).await,
         }
     }
 }

@@ -251,7 +251,8 @@ impl Gatewren {
         self.tls_file("ca.pem")
     }
 
-    fn tls_file(&self, name: &str) -> PathBuf {
+    /// Returns the path of a file of its TLS: `ca.pem`, `cert.pem` or `key.pem`.
+    pub fn tls_file(&self, name: &str) -> PathBuf {
         self.home.directory.join("tls").join(name)
     }
 }

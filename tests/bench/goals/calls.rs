@@ -1,11 +1,11 @@
-//! G4 to G7, G19, W1: small calls of gatewren and of the peers, each between two samples of hyper.
+//! G4 to G7, G19, W1: small calls of gatewren and of the peers in both forms, each between two samples of hyper.
 
 use std::time::Duration;
 
 use crate::common::Error;
 use crate::common::load::{Asked, Kind, Sample, sample};
 use crate::common::pair::{Compared, Pair, Triple, compare, noise};
-use crate::common::peers::{Started, echo};
+use crate::common::peers::{Ability, Peer, Started, echo};
 use crate::common::servers::{Bare, Gatewren};
 use crate::common::spread::Spread;
 use crate::common::wire::{Question, Wire};
@@ -40,12 +40,26 @@ const LIST: Question<'_> = Question {
     params: "",
 };
 
+/// Others, with one triple per round each.
+type Others = Vec<(String, Vec<Triple>)>;
+
 /// One wire at one number of connections; one triple per round.
 struct Cell {
     wire: Wire,
     connections: u32,
     ours: Vec<Triple>,
-    peers: Vec<(String, Vec<Triple>)>,
+    /// The peers as they are, by plain hyper.
+    peers: Others,
+    /// The peers behind TLS, a token and a table of calls, by hyper over TLS.
+    guarded: Others,
+}
+
+/// The peers in one of their forms, with the anchor that serves in the same way and has replies about as long.
+struct Form<'a> {
+    anchor: Bare,
+    peers: Vec<(&'a Peer, Started)>,
+    /// The calls of each that were measured.
+    calls: Vec<f64>,
 }
 
 /// Measures all of it.
@@ -57,14 +71,14 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
     let [mut list, mut read] = [Vec::new(), Vec::new()];
     for _ in cx.rounds() {
         let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
-        let mut peers = Vec::new();
-        for peer in &cx.peers {
-            peers.push(peer.start(cx.pinning).await?);
-        }
-        let plain = Bare::start(PEER_REPLY, None, cx.pinning)?;
+        let mut plain = Form::plain(cx).await?;
+        let mut guarded = Form::guarded(cx, &ours).await?;
         for cell in &mut cells {
-            cell.round(cx, &ours, &peers, &plain).await?;
+            cell.round(cx, &ours).await?;
+            plain.measure(cx, cell.asks(), &mut cell.peers).await?;
+            guarded.measure(cx, cell.asks(), &mut cell.guarded).await?;
         }
+        guarded.has_rows().await?;
         for (question, triples) in [(&LIST, &mut list), (&READ, &mut read)] {
             let pair = Pair::ours(question, &ours, cx.pinning).await?;
             triples.push(pair.triple(16, cx.args.common.seconds).await?);
@@ -85,43 +99,107 @@ pub async fn measure(cx: &Context) -> Result<Findings, Error> {
     Ok(findings)
 }
 
+/// What a cell asks.
+#[derive(Clone, Copy)]
+struct Asks {
+    wire: Wire,
+    connections: u32,
+}
+
+impl<'a> Form<'a> {
+    /// Starts the peers as they are: plain HTTP without a token.
+    async fn plain(cx: &'a Context) -> Result<Self, Error> {
+        let mut peers = Vec::new();
+        for peer in &cx.peers {
+            peers.push((peer, peer.start(cx.pinning).await?));
+        }
+        let anchor = Bare::start(PEER_REPLY, None, cx.pinning)?;
+        Ok(Self::of(anchor, peers))
+    }
+
+    /// Starts the guarded form of those that have one, with the certificate and the token of this gatewren.
+    async fn guarded(cx: &'a Context, ours: &Gatewren) -> Result<Self, Error> {
+        let mut peers = Vec::new();
+        for peer in cx.peers.iter().filter(|peer| peer.can(Ability::Guard)) {
+            peers.push((peer, peer.start_guarded(ours, cx.pinning).await?));
+        }
+        let anchor = Bare::start(PEER_REPLY, Some(ours), cx.pinning)?;
+        Ok(Self::of(anchor, peers))
+    }
+
+    fn of(anchor: Bare, peers: Vec<(&'a Peer, Started)>) -> Self {
+        let calls = vec![0.0; peers.len()];
+        Self {
+            anchor,
+            peers,
+            calls,
+        }
+    }
+
+    /// Measures the anchor, the peers in turn, and the anchor again.
+    async fn measure(
+        &mut self,
+        cx: &Context,
+        asks: Asks,
+        others: &mut Others,
+    ) -> Result<(), Error> {
+        let (connections, time) = (asks.connections, cx.args.common.seconds);
+        let before = bare(&self.anchor, connections, time).await?;
+        let mut taken = Vec::new();
+        for ((peer, started), calls) in self.peers.iter().zip(&mut self.calls) {
+            if peer.speaks(asks.wire) {
+                let echo = peer.question(asks.wire);
+                let measured = sample(&started.asked(&echo), connections, time).await;
+                let measured = measured.map_err(|cause| format!("{}: {cause}", peer.name))?;
+                *calls += measured.rate * time.as_secs_f64();
+                taken.push(measured);
+            }
+        }
+        let anchor = [before, bare(&self.anchor, connections, time).await?];
+        for ((_, triples), subject) in others.iter_mut().zip(taken) {
+            triples.push(Triple { anchor, subject });
+        }
+        Ok(())
+    }
+
+    /// Returns an error unless each guard has a row about each call that was measured.
+    async fn has_rows(&self) -> Result<(), Error> {
+        for ((peer, started), calls) in self.peers.iter().zip(&self.calls) {
+            let checked = started.has_rows(*calls).await;
+            checked.map_err(|cause| format!("{}, guarded: {cause}", peer.name))?;
+        }
+        Ok(())
+    }
+}
+
 impl Cell {
     fn new(cx: &Context, wire: Wire, connections: u32) -> Self {
-        let peers = cx.peers.iter().filter(|peer| peer.speaks(wire));
+        let those = |peer: &&Peer| peer.speaks(wire);
+        let named = |peer: &Peer| (peer.name.clone(), Vec::new());
+        let peers = cx.peers.iter().filter(those);
+        let guarded = peers.clone().filter(|peer| peer.can(Ability::Guard));
         Self {
             wire,
             connections,
             ours: Vec::new(),
-            peers: peers.map(|peer| (peer.name.clone(), Vec::new())).collect(),
+            peers: peers.clone().map(named).collect(),
+            guarded: guarded.map(named).collect(),
         }
     }
 
-    /// Measures hyper over TLS around gatewren, then plain hyper around the peers in turn.
-    async fn round(
-        &mut self,
-        cx: &Context,
-        ours: &Gatewren,
-        peers: &[Started],
-        plain: &Bare,
-    ) -> Result<(), Error> {
-        let (connections, time) = (self.connections, cx.args.common.seconds);
+    fn asks(&self) -> Asks {
+        Asks {
+            wire: self.wire,
+            connections: self.connections,
+        }
+    }
+
+    /// Measures gatewren between two samples of hyper over TLS.
+    async fn round(&mut self, cx: &Context, ours: &Gatewren) -> Result<(), Error> {
         let question = whoami(self.wire);
         let pair = Pair::ours(&question, ours, cx.pinning).await?;
-        self.ours.push(pair.triple(connections, time).await?);
-        let before = bare(plain, connections, time).await?;
-        let mut taken = Vec::new();
-        for (peer, started) in cx.peers.iter().zip(peers) {
-            if peer.speaks(self.wire) {
-                let echo = peer.question(self.wire);
-                let measured = sample(&started.asked(&echo), connections, time).await;
-                let measured = measured.map_err(|cause| format!("{}: {cause}", peer.name))?;
-                taken.push(measured);
-            }
-        }
-        let anchor = [before, bare(plain, connections, time).await?];
-        for ((_, triples), subject) in self.peers.iter_mut().zip(taken) {
-            triples.push(Triple { anchor, subject });
-        }
+        let time = cx.args.common.seconds;
+        self.ours.push(pair.triple(self.connections, time).await?);
         Ok(())
     }
 
@@ -139,7 +217,8 @@ impl Cell {
             self.figure(format!("rate-{at}"), "/s", |s| s.rate),
             self.figure(format!("p99-{at}"), "us", |s| s.p99_us),
         ];
-        figures.push(self.lead(format!("lead-{at}")));
+        figures.push(self.guarded_lead(format!("guarded-lead-{at}")));
+        figures.push(self.plain_lead(format!("plain-lead-{at}")));
         figures
     }
 
@@ -149,10 +228,15 @@ impl Cell {
             subject,
             ratio,
         } = compare(&self.ours, figure);
-        let peers = self.peers.iter();
-        let peers = peers.map(|(name, triples)| (name.clone(), compare(triples, figure).ratio));
+        let by_anchor = |others: &Others| {
+            let others = others.iter();
+            let others =
+                others.map(|(name, triples)| (name.clone(), compare(triples, figure).ratio));
+            others.collect()
+        };
         Figure::of(key, ratio)
-            .beside(peers.collect())
+            .beside(by_anchor(&self.peers))
+            .guarded(by_anchor(&self.guarded))
             .noted(format!(
                 "{:.1} {unit} beside hyper's {:.1}{}",
                 subject.median,
@@ -171,25 +255,55 @@ impl Cell {
         }
     }
 
-    /// Returns gatewren's share of hyper's rate, divided by that of the best peer.
-    fn lead(&self, key: String) -> Figure {
-        let share = |triples: &[Triple]| compare(triples, |s| s.rate).ratio.median;
-        let others = self.peers.iter().filter(|(name, _)| !is_own(name));
-        let best = others.max_by(|(_, one), (_, other)| share(one).total_cmp(&share(other)));
+    /// Returns calls/s by those of the best guarded peer, each as a share of hyper's over TLS right before and after.
+    fn guarded_lead(&self, key: String) -> Figure {
+        self.lead(key, &self.guarded, share, |name, rates| {
+            format!("beside {name}, both over TLS with a token and a row a call: {rates}")
+        })
+    }
+
+    /// Returns calls/s by those of the best peer as it is, plain against gatewren over TLS.
+    fn plain_lead(&self, key: String) -> Figure {
+        self.lead(key, &self.peers, rate, |name, rates| {
+            format!("beside {name}, ours over TLS with its audit and theirs plain: {rates}")
+        })
+    }
+
+    fn lead(
+        &self,
+        key: String,
+        others: &Others,
+        figure: fn(&Triple) -> f64,
+        note: fn(&str, &str) -> String,
+    ) -> Figure {
+        let median = |triples: &[Triple], figure: fn(&Triple) -> f64| {
+            Spread::of(triples.iter().map(figure)).median
+        };
+        let others = others.iter().filter(|(name, _)| !is_own(name));
+        let best = others
+            .max_by(|(_, one), (_, other)| median(one, figure).total_cmp(&median(other, figure)));
         let Some((name, peer)) = best else {
             return Figure::without(key, "no peer was measured");
         };
         let rounds = self.ours.iter().zip(peer);
-        let lead = Spread::of(rounds.clone().map(|(ours, peer)| {
-            compare(&[*ours], |s| s.rate).ratio.median / compare(&[*peer], |s| s.rate).ratio.median
-        }));
-        let calls = Spread::of(rounds.map(|(ours, peer)| ours.subject.rate / peer.subject.rate));
-        let note = format!(
-            "beside {name}; in calls/s, ours over TLS with its audit and theirs plain: {:.2} x",
-            calls.median
+        let lead = Spread::of(rounds.map(|(ours, peer)| figure(ours) / figure(peer)));
+        let rates = format!(
+            "{:.0} and {:.0} calls/s",
+            median(&self.ours, rate),
+            median(peer, rate)
         );
-        Figure::of(key, lead).noted(note)
+        Figure::of(key, lead).noted(note(name, &rates))
     }
+}
+
+/// Calls a second.
+fn rate(triple: &Triple) -> f64 {
+    triple.subject.rate
+}
+
+/// The same as a share of the anchor's.
+fn share(triple: &Triple) -> f64 {
+    compare(&[*triple], |s| s.rate).ratio.median
 }
 
 /// Returns whether it is gatewren's own engine in another form, which is not a peer.
@@ -201,11 +315,11 @@ fn short(wire: Wire) -> &'static str {
     wire.revision().split('-').next().unwrap_or_default()
 }
 
-async fn bare(plain: &Bare, connections: u32, time: Duration) -> Result<Sample, Error> {
+async fn bare(anchor: &Bare, connections: u32, time: Duration) -> Result<Sample, Error> {
     let question = echo(Wire::Stateless);
     let asked = Asked {
-        address: &plain.address,
-        pid: plain.pid(),
+        address: &anchor.address,
+        pid: anchor.pid(),
         question: &question,
         kind: Kind::Bare(PEER_REPLY),
     };

@@ -14,6 +14,9 @@ pub struct Figure {
     pub ours: Option<Spread>,
     /// The others' figures, in the same unit.
     pub peers: Vec<(String, Spread)>,
+    /// The figures of the others behind TLS, a token and a table of calls, by hyper over TLS.
+    #[serde(default)]
+    pub guarded: Vec<(String, Spread)>,
     /// A note: absolute values, or why the figure is missing.
     pub note: String,
 }
@@ -103,6 +106,13 @@ impl Figure {
     #[must_use]
     pub fn beside(mut self, peers: Vec<(String, Spread)>) -> Self {
         self.peers = peers;
+        self
+    }
+
+    /// Adds the figures of the others' guarded form.
+    #[must_use]
+    pub fn guarded(mut self, peers: Vec<(String, Spread)>) -> Self {
+        self.guarded = peers;
         self
     }
 

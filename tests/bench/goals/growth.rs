@@ -265,6 +265,10 @@ async fn containers(cx: &Context, findings: &mut Findings) -> Result<(), Error> 
             growth(("containers", "containers"), &grown, &points),
         );
     }
+    if let Some((_, ms)) = listing.last() {
+        let most = Figure::of("list-200-containers", Spread::of(std::iter::once(*ms)));
+        findings.figures.push(most.noted("all stopped"));
+    }
     findings.curves.push(curve(
         "list-by-containers",
         "container_list by containers, all stopped: median",

@@ -8,6 +8,8 @@
 //! Each figure of gatewren is taken between two of its anchor, and only the ratio counts: a slowdown of the machine
 //! affects both. gatewren is measured as released, over TLS and with its audit, so its anchor is hyper over TLS with
 //! the same certificate. The peers serve plain HTTP, as their documentation shows, so their anchor is plain hyper.
+//! Small calls of the Rust peers are also measured behind a guard, with TLS, a token and a row about each request in
+//! SQLite; the anchor of this form is hyper over TLS.
 //! One wrong reply ends the run.
 
 #[path = "../common/mod.rs"]

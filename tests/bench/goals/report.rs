@@ -10,7 +10,7 @@ use crate::calls::is_own;
 use crate::common::Error;
 use crate::common::spread::Spread;
 use crate::figure::{Curve, Figure, Found};
-use crate::rows::{Met, ROWS, Row};
+use crate::rows::{Better, Met, ROWS, Row};
 use crate::svg::draw;
 
 /// The name of the files with the tables.
@@ -63,7 +63,7 @@ fn figure<'a>(found: &'a [Found], row: &Row) -> Option<&'a Figure> {
 /// Returns the short table for `goals.md`: one line per row, without notes.
 fn short(found: &[Found], about: &str) -> String {
     let mut text = format!(
-        "\n{about} {} Other programs took {:.1} cores meanwhile, at most.\n\n| goal | what | ours | gate | target | best peer |\n| --- | --- | ---: | ---: | ---: | --- |\n",
+        "\n{about} {} Other programs took {:.1} cores meanwhile, at most.\n\n| goal | what | ours | gate | target | best peer as it is | best guarded peer |\n| --- | --- | ---: | ---: | ---: | --- | --- |\n",
         machine(found),
         found.iter().map(|part| part.others).fold(0.0, f64::max)
     );
@@ -75,13 +75,10 @@ fn short(found: &[Found], about: &str) -> String {
             Met::Yes => number(bound),
             Met::No | Met::Unknown => format!("{}: missed", number(bound)),
         };
-        let peer = best(row, figure).map_or_else(
-            || "-".to_owned(),
-            |(name, spread)| format!("{} ({name})", number(spread.median)),
-        );
+        let [plain, guarded] = best_of_both(row, figure);
         let _ = writeln!(
             text,
-            "| {} | {} | {} {} | {} | {} | {peer} |",
+            "| {} | {} | {} {} | {} | {} | {plain} | {guarded} |",
             row.goal,
             row.what,
             number(ours.median),
@@ -93,13 +90,23 @@ fn short(found: &[Found], about: &str) -> String {
     text
 }
 
-/// Returns the best peer, without gatewren's own engine.
-fn best<'a>(row: &Row, figure: &'a Figure) -> Option<(&'a str, Spread)> {
-    let others = figure.peers.iter().filter(|(name, _)| !is_own(name));
+/// Returns the best of these peers, without gatewren's own engine.
+fn best<'a>(row: &Row, peers: &'a [(String, Spread)]) -> Option<(&'a str, Spread)> {
+    let others = peers.iter().filter(|(name, _)| !is_own(name));
     let others: Vec<(String, Spread)> = others.cloned().collect();
     let name = &row.best(&others)?.0;
-    let (name, spread) = figure.peers.iter().find(|(known, _)| known == name)?;
+    let (name, spread) = peers.iter().find(|(known, _)| known == name)?;
     Some((name, *spread))
+}
+
+/// Returns the cells of the best peer as it is, and of the best guarded one.
+fn best_of_both(row: &Row, figure: &Figure) -> [String; 2] {
+    [&figure.peers, &figure.guarded].map(|peers| {
+        best(row, peers).map_or_else(
+            || "-".to_owned(),
+            |(name, spread)| format!("{} ({name})", number(spread.median)),
+        )
+    })
 }
 
 fn markdown(found: &[Found], about: &str) -> String {
@@ -130,20 +137,27 @@ fn markdown(found: &[Found], about: &str) -> String {
 }
 
 const HEAD: &str = "\
-| goal | what | limit | best peer | ours (quartiles) | gate | target | gate met | target met |
-| --- | --- | ---: | --- | ---: | ---: | ---: | --- | --- |\n";
+| goal | what | limit | best peer as it is | best guarded peer | ours (quartiles) | gate | target | gate met | target met |
+| --- | --- | ---: | --- | --- | ---: | ---: | ---: | --- | --- |\n";
 
 const FOOT: &str = "
-`x hyper` and `of hyper` are by a server that is hyper alone with a reply of the same size, right before and right after:
-over TLS with the same certificate for gatewren, which serves nothing else and keeps its audit, and plain for the peers,
-which check no token. gatewren is asked `whoami`, the peers `echo`. The limit is what was once measured of the least code
-that answers rightly. Medians decide.\n";
+`x hyper` and `of hyper` are by a server that is hyper alone with a reply of the same size, right before and right after.
+For gatewren, which serves only TLS and keeps its audit, it is hyper over TLS with the same certificate.
+
+A peer has two forms. As it is, it serves plain HTTP, as its documentation shows, and checks no token; its figures are by
+plain hyper. Guarded, it does the work of gatewren: TLS 1.3 with the same certificate, a bearer token, and a row about
+each request in SQLite (WAL, `synchronous = NORMAL`, groups of 5 ms, as gatewren's rows about calls that only read); its
+figures are by hyper over TLS. A guarded peer has no policy, no hash chain and one token. G6 divides calls/s: by the best
+guarded peer's, both as a share of hyper's over TLS, and by the best peer's as it is, without hyper.
+
+gatewren is asked `whoami`, the peers `echo`. The limit is what was once measured of the least code that answers rightly.
+Medians decide.\n";
 
 const OTHERS: &str = "
 ## Peers, and what else is to be known
 
-| figure | ours | peers | note |
-| --- | ---: | --- | --- |\n";
+| figure | ours | peers as they are | guarded peers | note |
+| --- | ---: | --- | --- | --- |\n";
 
 const NOISE: &str = "
 ## How quiet the machine was
@@ -158,10 +172,7 @@ fn line(row: &Row, figure: &Figure) -> String {
         format!(" {}", row.unit)
     };
     let limit = row.limit.map_or_else(|| "-".to_owned(), number);
-    let best = best(row, figure).map_or_else(
-        || "-".to_owned(),
-        |(name, spread)| format!("{} ({name})", number(spread.median)),
-    );
+    let [plain, guarded] = best_of_both(row, figure);
     let ours = figure.ours.map_or_else(
         || format!("not here: {}", figure.note),
         |ours| format!("{}{unit}", words(ours)),
@@ -171,9 +182,12 @@ fn line(row: &Row, figure: &Figure) -> String {
         Met::No => "**no**",
         Met::Unknown => "-",
     };
-    let sign = if row.target > row.gate { ">=" } else { "<=" };
+    let sign = match row.better {
+        Better::More => ">=",
+        Better::Less => "<=",
+    };
     format!(
-        "| {} | {} | {limit} | {best} | {ours} | {sign} {} | {sign} {} | {} | {} |",
+        "| {} | {} | {limit} | {plain} | {guarded} | {ours} | {sign} {} | {sign} {} | {} | {} |",
         row.goal,
         row.what,
         number(row.gate),
@@ -184,18 +198,16 @@ fn line(row: &Row, figure: &Figure) -> String {
 }
 
 fn others(text: &mut String, figure: &Figure) {
-    let peers: Vec<String> = figure
-        .peers
-        .iter()
-        .map(|(name, spread)| format!("{name}: {}", words(*spread)))
-        .collect();
+    let [plain, guarded] = [&figure.peers, &figure.guarded].map(|peers| {
+        let peers = peers.iter();
+        let peers = peers.map(|(name, spread)| format!("{name}: {}", words(*spread)));
+        peers.collect::<Vec<_>>().join("; ")
+    });
     let ours = figure.ours.map_or_else(|| "-".to_owned(), words);
     let _ = writeln!(
         text,
-        "| {} | {ours} | {} | {} |",
-        figure.key,
-        peers.join("; "),
-        figure.note
+        "| {} | {ours} | {plain} | {guarded} | {} |",
+        figure.key, figure.note
     );
 }
 
@@ -235,6 +247,10 @@ fn number(value: f64) -> String {
     }
 }
 
+fn named(best: Option<(&str, Spread)>) -> Option<Value> {
+    best.map(|(name, spread)| json!({ "name": name, "spread": spread }))
+}
+
 fn tables(found: &[Found], about: &str) -> Value {
     let rows: Vec<Value> = ROWS
         .iter()
@@ -246,7 +262,8 @@ fn tables(found: &[Found], about: &str) -> Value {
                 "what": row.what,
                 "unit": row.unit,
                 "limit": row.limit,
-                "best_peer": best(row, figure).map(|(name, spread)| json!({ "name": name, "spread": spread })),
+                "best_peer": named(best(row, &figure.peers)),
+                "best_guarded_peer": named(best(row, &figure.guarded)),
                 "ours": figure.ours,
                 "gate": row.gate,
                 "target": row.target,

@@ -1,11 +1,15 @@
-//! pmcp as its documentation shows it: handlers, its own HTTP. `gatewren-bench-pmcp PORT`
+//! pmcp as its documentation shows it: handlers, its own HTTP.
+//! `gatewren-bench-pmcp PORT [--guarded CERTIFICATE KEY TOKEN DATABASE]`
 //!
-//! Without sessions, so that replies are JSON: with sessions it responds with event streams, which are slower.
+//! Without sessions, so that replies are JSON: with sessions it responds with event streams, which are slower. With
+//! `--guarded` it is the same service behind TLS, a token and a table of calls.
 
 use std::process::Stdio;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use gatewren_bench_guard::{Arguments, Error};
+use pmcp::axum::{RouterConfig, router_with_config};
 use pmcp::server::streamable_http_server::{StreamableHttpServer, StreamableHttpServerConfig};
 use pmcp::types::ToolInfo;
 use pmcp::types::capabilities::ServerCapabilities;
@@ -64,8 +68,8 @@ impl ToolHandler for Shell {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let port: u16 = std::env::args().nth(1).ok_or("which port?")?.parse()?;
+async fn main() -> Result<(), Error> {
+    let Arguments { port, guard } = Arguments::read()?;
     let versions = [LATEST_PROTOCOL_VERSION, PROTOCOL_VERSION_2026_07_28];
     let server = Server::builder()
         .name("example")
@@ -81,6 +85,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::new(Mutex::new(server)),
         StreamableHttpServerConfig::stateless(),
     );
+    if let Some(guard) = guard {
+        let config = RouterConfig {
+            server_config: settings,
+            ..RouterConfig::default()
+        };
+        return guard.serve(port, router_with_config(server, config)).await;
+    }
     let http = StreamableHttpServer::with_config(([127, 0, 0, 1], port).into(), server, settings);
     let (_, serving) = http.start().await?;
     serving.await?;

@@ -1,12 +1,15 @@
-//! rmcp as its documentation shows it: macros, Streamable HTTP, axum. `gatewren-bench-rmcp PORT`
+//! rmcp as its documentation shows it: macros, Streamable HTTP, axum. `gatewren-bench-rmcp PORT [--guarded CERTIFICATE KEY TOKEN DATABASE]`
 //!
 //! Replies are JSON without sessions, packets are sent at once (no delay), and one handler with its tools is made at
 //! the start and cloned: the fastest configuration that was found. The defaults are several times slower.
+//!
+//! With `--guarded` it is the same service behind TLS, a token and a table of calls.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use axum::serve::ListenerExt as _;
+use gatewren_bench_guard::{Arguments, Error};
 use rmcp::handler::server::{router::tool::ToolRouter, wrapper::Parameters};
 use rmcp::model::{
     ErrorData, Implementation, ServerCapabilities, ServerConfig, SubscriptionFilter,
@@ -98,8 +101,8 @@ impl ServerHandler for Example {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let port: u16 = std::env::args().nth(1).ok_or("which port?")?.parse()?;
+async fn main() -> Result<(), Error> {
+    let Arguments { port, guard } = Arguments::read()?;
     let settings = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true);
@@ -107,6 +110,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let service: StreamableHttpService<Example, LocalSessionManager> =
         StreamableHttpService::new(move || Ok(example.clone()), Default::default(), settings);
     let app = axum::Router::new().nest_service("/mcp", service);
+    if let Some(guard) = guard {
+        return guard.serve(port, app).await;
+    }
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let at_once = listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);

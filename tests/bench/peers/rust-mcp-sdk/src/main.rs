@@ -1,13 +1,17 @@
-//! rust-mcp-sdk as its documentation shows it: macros, its axum server. `gatewren-bench-rust-mcp-sdk PORT`
+//! rust-mcp-sdk as its documentation shows it: macros, its axum server.
+//! `gatewren-bench-rust-mcp-sdk PORT [--guarded CERTIFICATE KEY TOKEN DATABASE]`
 //!
-//! With JSON replies, its faster form. It supports only 2026-07-28.
+//! With JSON replies, its faster form. It supports only 2026-07-28. With `--guarded` it is the same
+//! service behind TLS, a token and a table of calls.
 
 use std::process::Stdio;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rust_mcp_axum::{AxumServerOptions, create_axum_server};
+use gatewren_bench_guard::{Arguments, Error};
+use rust_mcp_axum::{AxumServerOptions, create_axum_server, mcp_routes};
 use rust_mcp_sdk::macros::{JsonSchema, mcp_tool};
+use rust_mcp_sdk::mcp_http::McpHttpHandler;
 use rust_mcp_sdk::mcp_server::{ServerHandler, ToMcpServerHandler as _};
 use rust_mcp_sdk::schema::schema_utils::CallToolError;
 use rust_mcp_sdk::schema::{
@@ -78,8 +82,8 @@ impl ServerHandler for Example {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let port = std::env::args().nth(1).ok_or("which port?")?.parse()?;
+async fn main() -> Result<(), Error> {
+    let Arguments { port, guard } = Arguments::read()?;
     let details = ServerDetails {
         server_info: Implementation {
             name: "example".to_owned(),
@@ -102,8 +106,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         enable_json_response: Some(true),
         ..AxumServerOptions::default()
     };
-    create_axum_server(details, Example.to_mcp_server_handler(), options)
-        .start()
-        .await?;
+    let server = create_axum_server(details, Example.to_mcp_server_handler(), options);
+    if let Some(guard) = guard {
+        let mounted = server.options().resolve_mount_options();
+        let handler = McpHttpHandler::new(None, vec![], None);
+        let app = mcp_routes(server.state(), &mounted, handler);
+        return guard.serve(port, app).await;
+    }
+    server.start().await?;
     Ok(())
 }

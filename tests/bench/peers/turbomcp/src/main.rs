@@ -1,9 +1,13 @@
-//! turbomcp as its documentation shows it: one macro, its own HTTP. `gatewren-bench-turbomcp PORT`
+//! turbomcp as its documentation shows it: one macro, its own HTTP.
+//! `gatewren-bench-turbomcp PORT [--guarded CERTIFICATE KEY TOKEN DATABASE]`
+//!
+//! With `--guarded` it is the same service behind TLS, a token and a table of calls.
 
 use std::process::Stdio;
 use std::sync::OnceLock;
 
-use turbomcp::http::{HttpConfig, serve_http};
+use gatewren_bench_guard::{Arguments, Error};
+use turbomcp::http::{HttpConfig, router, serve_http};
 use turbomcp::prelude::*;
 
 static NOTIFIER: OnceLock<turbomcp::ServerNotifier> = OnceLock::new();
@@ -46,10 +50,13 @@ impl Example {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let port: u16 = std::env::args().nth(1).ok_or("which port?")?.parse()?;
+async fn main() -> Result<(), Error> {
+    let Arguments { port, guard } = Arguments::read()?;
     let service = Example.into_server().build();
     let _ = NOTIFIER.set(service.notifier());
+    if let Some(guard) = guard {
+        return guard.serve(port, router(service, HttpConfig::new())).await;
+    }
     serve_http(([127, 0, 0, 1], port).into(), service, HttpConfig::new()).await?;
     Ok(())
 }
