@@ -48,7 +48,8 @@ pub struct Row {
 
 /// Creates the file and starts the thread; returns where to put the rows.
 pub fn start(file: &Path) -> Result<Sender<Row>, Error> {
-    let connection = Connection::open(file)?;
+    let connection =
+        Connection::open(file).map_err(|cause| format!("{}: {cause}", file.display()))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.execute(SCHEMA, [])?;

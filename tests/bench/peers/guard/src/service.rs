@@ -52,9 +52,11 @@ impl Guard {
 
     /// Returns the settings of TLS: those of the anchor, whose connections with the same client are TLS 1.3 too.
     fn tls(&self) -> Result<ServerConfig, Error> {
-        let chain =
-            CertificateDer::pem_file_iter(&self.certificate)?.collect::<Result<Vec<_>, _>>()?;
-        let key = PrivateKeyDer::from_pem_file(&self.key)?;
+        let chain = CertificateDer::pem_file_iter(&self.certificate)
+            .and_then(|chain| chain.collect::<Result<Vec<_>, _>>())
+            .map_err(|cause| format!("{}: {cause}", self.certificate.display()))?;
+        let key = PrivateKeyDer::from_pem_file(&self.key)
+            .map_err(|cause| format!("{}: {cause}", self.key.display()))?;
         // Named, because the SDKs bring other cryptography into the same build.
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&version::TLS13])?
