@@ -25,6 +25,7 @@ use super::limits::{CallLimits, MAX_BOUNDS_STREAMS, MAX_EVENT_STREAMS, MAX_JOB_W
 use super::log_limiter::LogLimiter;
 use super::operation_slots::OperationSlots;
 use super::orphans::Orphans;
+use super::process_times::EarlierTimes;
 use super::reaper_source::ReaperSource;
 use crate::engines::clients::EngineClients;
 
@@ -61,6 +62,8 @@ pub struct HelperContext {
     pub policy: LiveSettings<HelperPolicy>,
     /// True once the helper shuts down.
     pub shutdown: watch::Receiver<bool>,
+    /// The CPU times of all processes at earlier moments.
+    pub process_times: Arc<EarlierTimes>,
     /// The cgroup that host commands are started below.
     pub own_cgroup: Option<PathBuf>,
     /// The user that the front runs as.
@@ -99,6 +102,7 @@ impl HelperContext {
             bounds_streams: Semaphore::new(MAX_BOUNDS_STREAMS),
             policy,
             shutdown,
+            process_times: Arc::default(),
             own_cgroup: own_cgroup().inspect(|own| share(own)),
             front_uid,
             state: None,

@@ -19,6 +19,7 @@ pub mod operation_slots;
 pub mod orphans;
 pub mod output_relay;
 pub mod outputs;
+pub mod process_times;
 pub mod programs;
 pub mod reaper_source;
 pub mod running_container;

@@ -1,24 +1,22 @@
 //! The host's processes that use the most CPU or memory, of all users. The front's sandbox shows it only its own.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gatewren_base::config::{ContainerMentions, HelperPolicy};
-use gatewren_base::sys::cgroup2_mount;
-use gatewren_base::sys::source::{field, names, text};
+use gatewren_base::sys::source::{field, text};
+use gatewren_base::sys::{LEAST_BETWEEN, cgroup2_mount};
 use gatewren_base::telemetry::redact_text;
 use gatewren_wire::operations::{ContainerRef, ProcessOrder, ProcessUsage, ProcessUsageList};
 
 use crate::context::containers::HostContainers;
+use crate::context::process_times::{EarlierTimes, ProcessTimes, process_times};
 
 /// The most processes in a list; more are cut off.
 const MOST: u32 = 100;
-
-/// The period over which CPU usage is measured.
-const SAMPLE: Duration = Duration::from_millis(300);
 
 /// The longest part of a command line in the result.
 const COMMAND_CHARS: usize = 200;
@@ -66,29 +64,29 @@ impl ContainerCgroups {
     }
 }
 
-/// Returns the processes that use the most, as JSON, without those of containers that the policy file hides.
+/// Returns the processes that use the most, as JSON, without those of containers that the policy file hides. Without an
+/// earlier sample of their times it waits for one.
 pub fn list(
     order: ProcessOrder,
     most: u32,
     policy: &HelperPolicy,
     containers: &ContainerCgroups,
+    earlier: &EarlierTimes,
 ) -> Vec<u8> {
     let proc = Path::new("/proc");
-    let (before, start) = (times(proc), Instant::now());
-    thread::sleep(SAMPLE);
-    let (after, time) = (times(proc), start.elapsed());
+    let start = Instant::now();
+    let (before, age) = earlier.earlier().unwrap_or_else(|| {
+        let before = Arc::new(process_times(proc));
+        thread::sleep(LEAST_BETWEEN);
+        (before, Duration::ZERO)
+    });
+    let (after, time) = (Arc::new(process_times(proc)), age + start.elapsed());
+    earlier.keep(Arc::clone(&after));
     let uptime_s = uptime_s(proc);
-    let used = |(pid, now): (&i32, &Times)| {
-        // A process whose id was reused, or that just started, counts as having used nothing.
-        let then = before.get(pid).filter(|then| then.started == now.started);
-        let ticks = now
-            .used
-            .saturating_sub(then.map_or(now.used, |then| then.used));
-        ProcessLoad {
-            pid: *pid,
-            cpu_percent: percent(ticks, time),
-            memory_bytes: memory(&proc.join(pid.to_string())),
-        }
+    let used = |(pid, now): (&i32, &ProcessTimes)| ProcessLoad {
+        pid: *pid,
+        cpu_percent: cpu_percent(before.get(pid), now, time, uptime_s),
+        memory_bytes: memory(&proc.join(pid.to_string())),
     };
     let mut all: Vec<ProcessLoad> = after
         .iter()
@@ -134,33 +132,18 @@ struct ProcessLoad {
     memory_bytes: u64,
 }
 
-/// The time a process has used, and when it started, in ticks since boot.
-struct Times {
-    used: u64,
-    started: u64,
-}
-
-fn times(proc: &Path) -> BTreeMap<i32, Times> {
-    let pids = names(proc).into_iter();
-    let pids = pids.filter_map(|name| name.parse::<i32>().ok());
-    let known = pids.filter_map(|pid| {
-        let stat = text(proc.join(pid.to_string()).join("stat"))?;
-        Some((pid, parse(&stat)?))
-    });
-    known.collect()
-}
-
-/// Parses `/proc/PID/stat`. The name in parentheses may contain anything; the fields are reliable only after its last
-/// `)` (proc(5)).
-fn parse(stat: &str) -> Option<Times> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    Some(Times {
-        // The 14th, 15th and 22nd field of the line: the first one after the name is the third.
-        used: number(11)?.saturating_add(number(12)?),
-        started: number(19)?,
-    })
+/// Returns the share of one CPU that a process took: since the earlier sample, or since its start if it is newer.
+fn cpu_percent(
+    before: Option<&ProcessTimes>,
+    now: &ProcessTimes,
+    time: Duration,
+    uptime_s: u64,
+) -> f64 {
+    if let Some(before) = before.filter(|before| before.started == now.started) {
+        return percent(now.used.saturating_sub(before.used), time);
+    }
+    let age = Duration::from_secs(uptime_s.saturating_sub(now.started / 100));
+    percent(now.used, age.clamp(LEAST_BETWEEN, time.max(LEAST_BETWEEN)))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a percentage needs no more")]
@@ -244,15 +227,33 @@ mod tests {
 
     fn listed(order: ProcessOrder, most: u32) -> Vec<u8> {
         let containers = ContainerCgroups::default();
-        list(order, most, &HelperPolicy::default(), &containers)
+        let earlier = EarlierTimes::default();
+        list(order, most, &HelperPolicy::default(), &containers, &earlier)
     }
 
     #[test]
-    fn a_hostile_name_does_not_move_the_fields() {
-        let line = "7 (a) S 99 (b) R 3 7 7 0 -1 4194560 1 0 0 0 11 22 0 0 20 0 1 0 4242 1 2";
-        let times = parse(line).unwrap();
-        assert_eq!((times.used, times.started), (33, 4242));
-        assert!(parse("7 (x").is_none() && parse("").is_none());
+    fn the_second_list_does_not_wait_and_a_new_process_counts_from_its_start() {
+        let earlier = EarlierTimes::default();
+        let containers = ContainerCgroups::default();
+        let ask = || {
+            let policy = HelperPolicy::default();
+            list(ProcessOrder::Cpu, 5, &policy, &containers, &earlier)
+        };
+        ask();
+        thread::sleep(LEAST_BETWEEN);
+        assert!(earlier.earlier().is_some());
+        ask();
+        let (second, tenth) = (Duration::from_secs(1), Duration::from_millis(100));
+        let times = |used, started| ProcessTimes { used, started };
+        let used = |before: Option<ProcessTimes>, now: ProcessTimes, time| {
+            cpu_percent(before.as_ref(), &now, time, 100)
+        };
+        assert!((used(Some(times(50, 1)), times(100, 1), second) - 50.0).abs() < 0.1);
+        // Its number is of another process, which began a second ago.
+        assert!((used(Some(times(50, 1)), times(100, 9900), 60 * second) - 100.0).abs() < 0.1);
+        // Its age is known in whole seconds.
+        assert!((used(None, times(20, 9990), 60 * second) - 20.0).abs() < 0.1);
+        assert!((used(None, times(20, 9990), tenth) - 100.0).abs() < 0.1);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Dispatches the operations on the host.
 
+use std::sync::Arc;
+
 use gatewren_wire::operations::{Operation, OperationEnd, OperationRefusal};
 
 use crate::context::operation_context::OperationContext;
@@ -29,8 +31,10 @@ pub async fn perform(
         Operation::HostProcesses { order, most } => {
             let (order, most, policy) = (*order, *most, context.helper.policy.now());
             let containers = ContainerCgroups::of(&context.helper.containers);
+            let earlier = Arc::clone(&context.helper.process_times);
             print(context.relay, move || {
-                Ok(processes::list(order, most, &policy, &containers))
+                let list = processes::list(order, most, &policy, &containers, &earlier);
+                Ok(list)
             })
             .await
         }

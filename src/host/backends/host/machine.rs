@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
 
 use crate::helper_client::HelperClient;
-use gatewren_base::sys::{neighbors, rfc3339};
+use gatewren_base::sys::{EarlierSamples, LEAST_BETWEEN, neighbors, rfc3339};
 
 use super::super::error::{BackendError, ErrorKind};
 use super::super::source::HostTree;
@@ -26,10 +26,7 @@ use super::resolver::{Resolver, resolver};
 use super::routes::{Route, routes};
 use super::temperatures::{SensorSelection, Temperature, temperatures};
 use super::traffic::{NetworkTraffic, traffic};
-use super::usage::boot_time_s;
-
-/// The interval over which CPU usage is measured.
-const SAMPLE: Duration = Duration::from_millis(200);
+use super::usage::{CpuTime, boot_time_s};
 
 /// The timeout of a query: reading from a failing disk blocks. After a timeout the query itself
 /// continues, but its result is discarded.
@@ -42,6 +39,7 @@ pub struct Host {
     view_cache: HostViewCache,
     /// Read once: the kernel computes it from the clock, which may be set and corrected.
     boot_time: OnceLock<Option<String>>,
+    cpu_samples: EarlierSamples<CpuTime>,
     started: Instant,
 }
 
@@ -100,12 +98,18 @@ impl Host {
         self.ask(Self::look_at_clock).await
     }
 
-    /// Returns the current metrics. Takes 200 ms, during which CPU usage is measured.
+    /// Returns the current metrics. Without an earlier sample of the CPU it takes 200 ms, as that sample is then made.
     pub async fn metrics(self: &Arc<Self>) -> Result<HostMetrics, BackendError> {
-        let earlier = metrics::cpu_time(&self.tree);
-        tokio::time::sleep(SAMPLE).await;
+        let earlier = if let Some((earlier, _)) = self.cpu_samples.earlier() {
+            earlier
+        } else {
+            let earlier = metrics::cpu_time(&self.tree);
+            tokio::time::sleep(LEAST_BETWEEN).await;
+            earlier
+        };
         self.learn().await;
         self.ask(move |host| {
+            host.cpu_samples.keep(metrics::cpu_time(&host.tree));
             HostMetrics::since(
                 &host.tree,
                 earlier,
@@ -117,7 +121,12 @@ impl Host {
 
     /// Returns its counters since the boot. Cheap: neither the helper nor a file system is asked.
     pub async fn counters(self: &Arc<Self>) -> Result<HostCounters, BackendError> {
-        self.ask(|host| HostCounters::read(&host.tree)).await
+        self.ask(|host| {
+            let counters = HostCounters::read(&host.tree);
+            host.cpu_samples.keep(counters.cpu);
+            counters
+        })
+        .await
     }
 
     /// Returns its network interfaces, sorted by name, with the traffic of each since the boot.
@@ -215,6 +224,7 @@ impl Host {
             tree,
             view_cache,
             boot_time: OnceLock::new(),
+            cpu_samples: EarlierSamples::default(),
             started: Instant::now(),
         }
     }

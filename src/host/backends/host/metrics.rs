@@ -14,7 +14,7 @@ use super::usage::{self, CpuTime};
 /// The metrics of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HostMetrics {
-    /// The share of all processors that was busy during the sample, in percent.
+    /// The share of all processors that was busy since the last measurement, 0.2 to 10 seconds ago, in percent.
     pub cpu_percent: f64,
     /// Load averages over 1, 5 and 15 minutes.
     pub load: [f64; 3],

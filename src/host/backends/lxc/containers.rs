@@ -1,5 +1,6 @@
 //! The host's containers, through the helper.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -19,6 +20,7 @@ use super::config::ContainerConfig;
 use super::details::{ContainerDetails, ContainerState, ContainerStatus};
 use super::events::ContainerEvents;
 use super::listing::ContainerListing;
+use super::measured_usage::CpuReadings;
 
 /// The timeout of a query; the tools answer in milliseconds unless the host has a problem.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(20);
@@ -39,6 +41,7 @@ const DISK_CAPTURE: Capture = Capture {
 #[derive(Debug, Clone)]
 pub struct Lxc {
     helper: HelperClient,
+    cpu_readings: Arc<CpuReadings>,
 }
 
 /// The containers that a caller may access. Inaccessible containers behave like missing ones. A
@@ -48,6 +51,7 @@ pub struct LxcView {
     pub(super) helper: HelperClient,
     pub(super) access: AccessFilter,
     pub(super) reference: String,
+    pub(super) cpu_readings: Arc<CpuReadings>,
 }
 
 /// What was asked about a container.
@@ -61,7 +65,10 @@ pub(super) struct ContainerFacts {
 impl Lxc {
     /// Returns the containers that `helper` sees.
     pub fn new(helper: HelperClient) -> Self {
-        Self { helper }
+        Self {
+            helper,
+            cpu_readings: Arc::default(),
+        }
     }
 
     /// Returns those that a caller may access; `reference` identifies its calls in the helper's
@@ -71,6 +78,7 @@ impl Lxc {
             helper: self.helper.clone(),
             access: AccessFilter::of(reach),
             reference: reference.to_owned(),
+            cpu_readings: Arc::clone(&self.cpu_readings),
         }
     }
 }
@@ -228,6 +236,8 @@ impl LxcView {
         let operation = Operation::ContainerCounters {};
         let text = self.ask(operation, QUESTION_TIME).await?;
         let mut all: Vec<MeasuredContainer> = read_lines(&text)?;
+        let read = all.iter().map(|one| (&one.container, &one.usage));
+        self.cpu_readings.keep(read);
         all.retain(|measured| self.access.shows(&measured.container));
         Ok(all)
     }

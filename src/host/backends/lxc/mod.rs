@@ -7,6 +7,7 @@ mod details;
 mod events;
 mod inside;
 mod listing;
+mod measured_usage;
 mod moves;
 mod overview;
 mod runtimes;

@@ -2,11 +2,9 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::time::sleep;
 
 use crate::toolsets::bounded_number::BoundedNumber;
 use crate::toolsets::failure::failed;
@@ -100,9 +98,6 @@ async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<Contain
     })
 }
 
-/// How long the CPU usage of containers is sampled.
-const SAMPLE: Duration = Duration::from_millis(200);
-
 /// Measure usage and limits of running containers: memory, CPU, processes, disk and network traffic. Fails for a
 /// stopped container; `container_list` shows which ones run.
 #[derive(Deserialize, JsonSchema)]
@@ -123,7 +118,7 @@ struct Measured {
 struct Use {
     /// The container's name.
     container: ContainerRef,
-    /// CPU use during the measurement, in percent of one CPU.
+    /// CPU use since the last measurement, 0.2 to 10 seconds ago, in percent of one CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_percent: Option<f64>,
     #[serde(flatten)]
@@ -132,32 +127,16 @@ struct Use {
 
 async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Measured> {
     let lxc = lxc.view_for(&cx.caller().reach, cx.reference());
-    let begun = Instant::now();
-    let before = lxc.usage_of(container.as_ref()).await.map_err(failed)?;
-    sleep(SAMPLE).await;
-    // A container that stopped in the meantime, or cannot be read, does not hide the others.
-    let mut after = lxc.usage_of(container.as_ref()).await.unwrap_or_default();
-    let time = begun.elapsed();
-    let containers = before.into_iter().map(|(container, earlier)| {
-        let usage = after.remove(&container).unwrap_or(earlier);
-        Use {
-            cpu_percent: cpu_percent(&earlier, &usage, time),
-            container,
-            usage,
-        }
+    let measured = lxc.measured_usage(container.as_ref()).await;
+    let containers = measured.map_err(failed)?.into_iter();
+    let containers = containers.map(|(container, measured)| Use {
+        container,
+        cpu_percent: measured.cpu_percent,
+        usage: measured.usage,
     });
-    let containers = containers.collect();
-    Ok(Measured { containers })
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a percentage needs no more precision"
-)]
-fn cpu_percent(before: &ContainerUsage, after: &ContainerUsage, time: Duration) -> Option<f64> {
-    let used_us = after.cpu_usage_us?.checked_sub(before.cpu_usage_us?)?;
-    let share = used_us as f64 / time.as_micros().max(1) as f64;
-    Some((share * 1000.0).round() / 10.0)
+    Ok(Measured {
+        containers: containers.collect(),
+    })
 }
 
 /// Show the addresses and open ports of a running container. Fails if it is not running. Whether other machines can
