@@ -34,6 +34,8 @@ mod lines;
 mod local_time;
 mod lock;
 mod lxc_programs;
+#[cfg(all(target_arch = "x86_64", any(test, target_env = "musl")))]
+mod memory_routines;
 mod mount_table;
 mod names;
 mod neighbors;
