@@ -1,6 +1,5 @@
 //! Which operations the helper allows on this host; requested at start and kept up to date.
 
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -34,8 +33,8 @@ pub struct HelperCapabilities(watch::Sender<KnownCapabilities>);
 struct KnownCapabilities {
     /// Whether the helper was asked, whether or not it answered.
     has_answered: bool,
-    /// The classes in its last answer.
-    allowed: Option<BTreeSet<HelperClass>>,
+    /// The classes that its last answer does not have, in the order of the file; none before the first one.
+    off: Vec<HelperClass>,
 }
 
 impl HelperCapabilities {
@@ -46,18 +45,12 @@ impl HelperCapabilities {
 
     /// Whether a class is on, as far as is known.
     pub fn allows(&self, class: HelperClass) -> bool {
-        let known = self.0.borrow();
-        known.allowed.as_ref().is_none_or(|on| on.contains(&class))
+        !self.0.borrow().off.contains(&class)
     }
 
     /// Returns the classes that are off, in the order of the file.
     pub fn off(&self) -> Vec<HelperClass> {
-        let known = self.0.borrow();
-        let Some(on) = &known.allowed else {
-            return Vec::new();
-        };
-        let all = HelperClass::ALL.into_iter();
-        all.filter(|class| !on.contains(class)).collect()
+        self.0.borrow().off.clone()
     }
 
     /// Waits a limited time for the helper's first answer.
@@ -130,10 +123,10 @@ impl HelperCapabilities {
             return;
         };
         let all = HelperClass::ALL.into_iter();
-        let on = all.filter(|class| keys.iter().any(|key| key == class.key()));
+        let off = all.filter(|class| keys.iter().all(|key| key != class.key()));
         self.0.send_replace(KnownCapabilities {
             has_answered: true,
-            allowed: Some(on.collect()),
+            off: off.collect(),
         });
     }
 }

@@ -75,50 +75,112 @@ impl SerializedJson {
 
     fn lines(&self, out: &mut impl JsonSink) {
         let mut lines = Lines { out, depth: 0 };
-        let (mut in_text, mut escaped, mut before, mut begun) = (false, false, b' ', 0);
-        for (at, byte) in self.0.bytes().enumerate() {
-            if in_text {
-                in_text = escaped || byte != b'"';
-                escaped = !escaped && byte == b'\\';
-            } else if matches!(byte, b'{' | b'[' | b'}' | b']' | b',' | b':') {
-                // A structural character is one ASCII byte, so the text between two is whole characters.
-                lines.out.put(self.0.get(begun..at).unwrap_or_default());
-                lines.mark(before, byte);
-                begun = at + 1;
+        let (mut before, mut rest) = (b' ', self.0.as_str());
+        while let Some(first) = rest.bytes().next() {
+            if is_structural(first) {
+                lines.mark(before, first);
+                before = first;
+                // A structural character is one ASCII byte.
+                rest = rest.get(1..).unwrap_or_default();
             } else {
+                let scalar = Scalar::first_of(rest);
                 if matches!(before, b'{' | b'[') {
                     lines.begin_line();
                 }
-                in_text = byte == b'"';
+                lines.out.scalar(scalar);
+                before = first;
+                rest = rest.get(scalar.text.len()..).unwrap_or_default();
             }
-            before = byte;
         }
-        lines.out.put(self.0.get(begun..).unwrap_or_default());
+    }
+}
+
+/// Whether a byte outside strings separates values and names.
+fn is_structural(byte: u8) -> bool {
+    matches!(byte, b'{' | b'[' | b'}' | b']' | b',' | b':')
+}
+
+/// A string, a number or a word, as JSON writes it.
+#[derive(Clone, Copy)]
+struct Scalar<'a> {
+    text: &'a str,
+    /// The text between the quotes of a string without a backslash: it is the same within another string.
+    plain: Option<&'a str>,
+}
+
+impl<'a> Scalar<'a> {
+    /// Returns the one that this text begins with.
+    fn first_of(json: &'a str) -> Self {
+        let bytes = json.as_bytes();
+        let (mut end, mut is_plain) = (1, true);
+        if bytes.first() == Some(&b'"') {
+            while let Some(byte) = bytes.get(end) {
+                end += 1;
+                match byte {
+                    b'"' => break,
+                    // The escaped character is not the end.
+                    b'\\' => (end, is_plain) = (end + 1, false),
+                    _ => {}
+                }
+            }
+        } else {
+            let ends = |byte: &u8| is_structural(*byte) || *byte == b'"';
+            end = bytes.iter().position(ends).unwrap_or(bytes.len());
+            is_plain = false;
+        }
+        // Both ends are ASCII characters, so the text is whole characters.
+        let text = json.get(..end).unwrap_or(json);
+        let plain = json.get(1..end - 1).filter(|_| is_plain);
+        Self { text, plain }
     }
 }
 
 /// The destination of lines.
 trait JsonSink {
-    /// Appends a part of JSON text: without control characters other than line feeds.
+    /// A line feed.
+    const LINE_FEED: &'static str;
+
+    /// Appends text without quotes, backslashes and control characters.
     fn put(&mut self, text: &str);
+
+    /// Appends a string, a number or a word.
+    fn scalar(&mut self, scalar: Scalar<'_>);
 }
 
 struct Plain(String);
 
 impl JsonSink for Plain {
+    const LINE_FEED: &'static str = "\n";
+
     fn put(&mut self, text: &str) {
         self.0.push_str(text);
+    }
+
+    fn scalar(&mut self, scalar: Scalar<'_>) {
+        self.0.push_str(scalar.text);
     }
 }
 
 struct Quoted<'a>(&'a mut Vec<u8>);
 
 impl JsonSink for Quoted<'_> {
+    const LINE_FEED: &'static str = "\\n";
+
     fn put(&mut self, text: &str) {
-        for byte in text.bytes() {
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    fn scalar(&mut self, scalar: Scalar<'_>) {
+        if let Some(plain) = scalar.plain {
+            self.put("\\\"");
+            self.put(plain);
+            self.put("\\\"");
+            return;
+        }
+        for byte in scalar.text.bytes() {
             match byte {
                 b'"' | b'\\' => self.0.extend_from_slice(&[b'\\', byte]),
-                b'\n' => self.0.extend_from_slice(b"\\n"),
+                b'\n' => self.put(Self::LINE_FEED),
                 _ => self.0.push(byte),
             }
         }
@@ -131,8 +193,11 @@ struct Lines<'a, O> {
     depth: usize,
 }
 
+/// The indentation is copied from here.
+const SPACES: &str = "                                ";
+
 impl<O: JsonSink> Lines<'_, O> {
-    /// Writes a structural character, given the byte before it.
+    /// Writes a structural character, given the first byte of what is before it.
     fn mark(&mut self, before: u8, mark: u8) {
         match mark {
             b'}' | b']' => {
@@ -151,20 +216,22 @@ impl<O: JsonSink> Lines<'_, O> {
             b'}' => "}",
             b']' => "]",
             b',' => ",",
-            _ => ":",
+            _ => ": ",
         });
         match mark {
             b'{' | b'[' => self.depth += 1,
             b',' => self.begin_line(),
-            b':' => self.out.put(" "),
             _ => {}
         }
     }
 
     fn begin_line(&mut self) {
-        self.out.put("\n");
-        for _ in 0..self.depth {
-            self.out.put("  ");
+        self.out.put(O::LINE_FEED);
+        let mut spaces = 2 * self.depth;
+        while spaces > 0 {
+            let some = spaces.min(SPACES.len());
+            self.out.put(SPACES.get(..some).unwrap_or_default());
+            spaces -= some;
         }
     }
 }
@@ -187,6 +254,11 @@ mod tests {
             json!([[], {}, [{}], [[1]], [{ "a": [] }]]),
             json!({ "a": { "b": [1, "x", null, true], "c": {} }, "d": "\"{[,:]}\\", "ä€": "\\\"é\n" }),
             json!([{ "a": 1 }, { "b": [{ "c": "\\" }, "]"] }]),
+            json!({ "": "", "\\": "\\\"", "é\"": "ä\\", "a\tb": "\u{1}{", "c": "}é" }),
+            (0..40).fold(
+                json!({ "deep": "é" }),
+                |inner, n| json!([n, { "in": inner }]),
+            ),
         ] {
             let pretty = serde_json::to_string_pretty(&value).unwrap();
             assert_eq!(to_serialized(&value).to_lines(), pretty);
