@@ -56,6 +56,7 @@ mod flow_idle;
 mod flow_inbox;
 mod flow_job_tasks;
 mod flow_jobs;
+mod flow_kept_alive;
 mod flow_lifecycle;
 mod flow_names;
 mod flow_overrides;

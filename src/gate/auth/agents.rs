@@ -116,7 +116,12 @@ impl Agents {
         self.identify_hash(token, from).map(|who| who.linked(key))
     }
 
-    fn identify_hash(&self, token: &[u8; 32], from: IpAddr) -> Result<Principal, AuthError> {
+    /// Returns the agent of a token, given as SHA-256.
+    pub(crate) fn identify_hash(
+        &self,
+        token: &[u8; 32],
+        from: IpAddr,
+    ) -> Result<Principal, AuthError> {
         let (known, now) = (self.load_agents()?, now_ms());
         let record = known.find(token).ok_or(AuthError::Unknown)?;
         let who = self.admit(record, Some(from), now)?;

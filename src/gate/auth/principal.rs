@@ -185,6 +185,12 @@ impl Principal {
         self.identity.token_id.as_ref()
     }
 
+    /// Returns the SHA-256 of its token, if it has one.
+    pub(crate) fn token_hash(&self) -> Option<&[u8; 32]> {
+        let identity = &self.identity;
+        identity.token_id.as_ref().map(|_| &identity.token)
+    }
+
     /// Returns its policy.
     pub fn policy(&self) -> &Policy {
         &self.identity.policy

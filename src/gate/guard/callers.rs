@@ -13,6 +13,7 @@ use super::refusal::Refusal;
 use crate::auth::{
     AccessEnd, Agents, AuthError, Links, LoginError, LoginHolder, Logins, Principal, Scrapers,
 };
+use crate::http::RepeatedHeader;
 use gatewren_base::config::{LiveSettings, Settings};
 
 /// The name of the session cookie. With this prefix, browsers accept it only over TLS and for this host (RFC
@@ -38,9 +39,16 @@ pub struct Callers {
 
 impl Callers {
     /// Authenticates the sender of a request head. If a token was sent, it is used; a cookie may have been added by
-    /// a browser.
-    pub fn identify(&self, head: &Parts, from: IpAddr) -> Result<Principal, Refusal> {
-        if !head.headers.contains_key(AUTHORIZATION)
+    /// a browser. `repeated` is the last `Authorization` of the connection.
+    pub fn identify(
+        &self,
+        head: &Parts,
+        from: IpAddr,
+        repeated: &RepeatedHeader,
+    ) -> Result<Principal, Refusal> {
+        let mut authorizations = head.headers.get_all(AUTHORIZATION).iter();
+        let first = authorizations.next();
+        if first.is_none()
             && let Some(cookie) = cookie(&head.headers)?
         {
             let is_listed = self.is_of_listed_page(&head.headers);
@@ -54,8 +62,22 @@ impl Callers {
             }
             return Ok(who);
         }
+        let only = first.filter(|_| authorizations.next().is_none());
+        // Bytes that are known need not be parsed and hashed again. Whether the token is valid now and from this address
+        // is checked for each request. If it is not, the code below finds the reason.
+        let hash = only.and_then(|value| repeated.digest_of(value));
+        if let Some(hash) = hash
+            && let Ok(who) = self.agents.identify_hash(&hash, from)
+        {
+            return Ok(who);
+        }
         let token = bearer(&head.headers)?;
-        self.agents.identify(token, Some(from)).map_err(to_refusal)
+        let who = self.agents.identify(token, Some(from));
+        let who = who.map_err(to_refusal)?;
+        if let (Some(value), Some(hash)) = (only, who.token_hash()) {
+            repeated.remember(value, *hash);
+        }
+        Ok(who)
     }
 
     /// Authenticates the sender of a request to a path for OAuth programs. A token is valid only for the URL that

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ use super::{
     required_credentials::RequiredCredentials,
 };
 use crate::auth::{AccessEnd, AgentId, Principal};
-use crate::http::{ConnectionState, Upload};
+use crate::http::{ConnectionState, RepeatedHeader, Upload};
 use gatewren_base::config::{LiveSettings, ip_prefix};
 use gatewren_base::sys::{BurstRate, read_lock, write_lock};
 
@@ -113,7 +113,10 @@ impl Guard {
             Ok(())
         };
         let who = match fits {
-            Ok(()) => self.authenticate(required, &head, peer).await,
+            Ok(()) => {
+                let repeated = body.presence().authorization();
+                self.authenticate(required, &head, peer, repeated).await
+            }
             Err(refusal) => Err(refusal),
         };
         note_identity(body.presence(), who.as_ref());
@@ -186,9 +189,11 @@ impl Guard {
         required: RequiredCredentials,
         head: &Parts,
         peer: SocketAddr,
+        repeated: &RepeatedHeader,
     ) -> Result<Principal, Refusal> {
         self.check_edge(&head.headers).await?;
-        let who = self.identity.identify(required, head, peer.ip())?;
+        let identity = &self.identity;
+        let who = identity.identify(required, head, peer.ip(), repeated)?;
         self.check_required(&head.headers)?;
         Ok(who)
     }
@@ -349,15 +354,13 @@ fn later(error: &'static str, words: &str, after_s: u64) -> Refusal {
     Refusal::later(StatusCode::SERVICE_UNAVAILABLE, error, words, after_s)
 }
 
+/// The media type of a message.
+const JSON: &str = "application/json";
+
 /// Refuses a body that is not declared as JSON (415).
 pub fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
-    let media = types
-        .next()
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let media = media.split(';').next().unwrap_or_default().trim();
-    if media.eq_ignore_ascii_case("application/json") && types.next().is_none() {
+    if types.next().is_some_and(is_json) && types.next().is_none() {
         return Ok(());
     }
     Err(Refusal::new(
@@ -365,4 +368,14 @@ pub fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
         "content_type",
         "send the message with Content-Type: application/json",
     ))
+}
+
+fn is_json(media: &HeaderValue) -> bool {
+    // Most clients send it without parameters and in lower case.
+    if media.as_bytes() == JSON.as_bytes() {
+        return true;
+    }
+    let media = media.to_str().unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default();
+    media.trim().eq_ignore_ascii_case(JSON)
 }

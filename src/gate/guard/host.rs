@@ -184,7 +184,9 @@ fn host_of(authority: &str) -> Option<&str> {
         None => authority.find(':').unwrap_or(authority.len()),
     };
     let (host, port) = authority.split_at(end);
-    let sound = |b: u8| b.is_ascii_graphic() && !b"/?#@\\\"<>".contains(&b);
+    let sound = |b: u8| {
+        b.is_ascii_graphic() && !matches!(b, b'/' | b'?' | b'#' | b'@' | b'\\' | b'"' | b'<' | b'>')
+    };
     let port_is_sound = match port.strip_prefix(':') {
         // A colon without a port is allowed.
         Some(digits) => {

@@ -11,6 +11,7 @@ use super::callers::Callers;
 use super::refusal::Refusal;
 use super::required_credentials::RequiredCredentials;
 use crate::auth::{AccessEnd, AuthError, Principal};
+use crate::http::RepeatedHeader;
 
 /// How the callers of the door `Agent` are authenticated.
 pub enum Authenticator {
@@ -59,18 +60,19 @@ impl Authenticator {
         }
     }
 
-    /// Authenticates the sender of a request head.
+    /// Authenticates the sender of a request head. `repeated` is the last `Authorization` of its connection.
     pub fn identify(
         &self,
         required: RequiredCredentials,
         head: &Parts,
         from: IpAddr,
+        repeated: &RepeatedHeader,
     ) -> Result<Principal, Refusal> {
         match self {
             Self::Agents(callers) if required == RequiredCredentials::Connect => {
                 callers.identify_link(head, from)
             }
-            Self::Agents(callers) => callers.identify(head, from),
+            Self::Agents(callers) => callers.identify(head, from, repeated),
             #[cfg(feature = "everything")]
             Self::Anybody(who) => Ok(who.clone()),
             #[cfg(feature = "everything")]

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::penalties::{Offence, Penalties};
+use super::repeated_header::RepeatedHeader;
 use gatewren_base::sys::lock;
 
 /// The maximum number of bodies of unauthenticated requests that are read at once on one connection; the guard
@@ -76,6 +77,7 @@ struct ConnectionRecord {
     has_identity: AtomicBool,
     ended: Arc<Notify>,
     bodies: AtomicU32,
+    authorization: RepeatedHeader,
 }
 
 impl Connections {
@@ -130,6 +132,7 @@ impl Connections {
                 has_identity: AtomicBool::new(false),
                 ended,
                 bodies: AtomicU32::new(0),
+                authorization: RepeatedHeader::default(),
             },
         ))))
     }
@@ -196,6 +199,11 @@ impl ConnectionState {
     /// Whether the connection is authenticated.
     pub fn is_identified(&self) -> bool {
         self.0.has_identity.load(Relaxed)
+    }
+
+    /// The last `Authorization` of this connection that belonged to an agent, with the digest of its token.
+    pub fn authorization(&self) -> &RepeatedHeader {
+        &self.0.authorization
     }
 
     /// Whether its client gets short timeouts: it is unauthenticated and was admitted above the pressure limit.
