@@ -40,7 +40,7 @@ pub struct ProcessUsage {
     pub name: String,
     /// The beginning of its command line, arguments separated by a space, without text that looks like a secret.
     pub command: String,
-    /// The CPU time used during a short sample, in percent of one CPU.
+    /// The CPU time used since an earlier sample, at most 10 seconds ago, in percent of one CPU.
     pub cpu_percent: f64,
     /// Resident memory (RSS), private and shared, in bytes.
     pub memory_bytes: u64,
