@@ -73,6 +73,67 @@ impl Home {
 }
 
 #[test]
+fn the_list_says_of_each_container_what_is_said_of_it_alone() {
+    let Some(mut home) = Home::new() else { return };
+    for (name, os) in [
+        ("wren", Some("debian")),
+        ("robin", None),
+        ("finch", Some("alpine")),
+    ] {
+        let root = home.containers.make(name);
+        if let Some(os) = os {
+            fs::create_dir_all(root.join("etc")).unwrap();
+            fs::write(root.join("etc/os-release"), format!("ID={os}\n")).unwrap();
+        }
+    }
+    home.call("container_start", json!({ "container": "wren" }));
+    home.call("container_start", json!({ "container": "finch" }));
+    home.call("container_freeze", json!({ "container": "finch" }));
+    let autostart = json!({ "container": "robin", "enabled": true });
+    home.call("container_autostart", autostart);
+    // Its root is at no path of this host, so that nothing is known of its system.
+    let config = home.directory("robin").join("config");
+    let defined = fs::read_to_string(&config).unwrap();
+    let elsewhere = defined
+        .lines()
+        .map(|line| match line.split_once("rootfs.path") {
+            Some((before, _)) => format!("{before}rootfs.path = dir:/nowhere"),
+            None => line.to_owned(),
+        });
+    fs::write(&config, elsewhere.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    let list = home.call("container_list", json!({}));
+    let listed = list["containers"].as_array().unwrap();
+    let names: Vec<&Value> = listed.iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["finch", "robin", "wren"]);
+    let states = listed.iter().map(|one| one["state"].as_str().unwrap());
+    assert_eq!(states.collect::<Vec<_>>(), ["frozen", "stopped", "running"]);
+    let systems = listed.iter().map(|one| one["os"]["id"].as_str());
+    assert_eq!(
+        systems.collect::<Vec<_>>(),
+        [Some("alpine"), None, Some("debian")]
+    );
+    for shown in listed {
+        let alone = home.call("container_info", json!({ "container": shown["name"] }));
+        for member in [
+            "addresses",
+            "autostart",
+            "hostname",
+            "init_pid",
+            "os",
+            "runtime",
+            "state",
+            "unprivileged",
+        ] {
+            assert_eq!(shown[member], alone[member], "{member} of {shown:#}");
+        }
+        assert!(
+            shown["config"].is_null() && alone["config"].is_object(),
+            "{shown:#}"
+        );
+    }
+}
+
+#[test]
 fn a_container_stands_still_and_goes_on() {
     let Some(mut home) = Home::new() else { return };
     home.containers.make("wren");

@@ -8,18 +8,19 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
 use gatewren_base::config::RuntimeKind;
+use gatewren_base::sys::InsideRoot;
 use gatewren_wire::operations::{ContainerRef, OperationEnd, OverviewEntry};
 
 use super::container_operations::find_all;
 use super::engine_runtime::state_lines;
-use super::runtime::FoundContainer;
+use super::runtime::{FoundContainer, info_lines};
 use crate::context::containers::ContainerRunState;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
 use crate::engines::clients::refusal;
 use crate::engines::{BeforeList, ListedContainer};
 use crate::lxc::config_files;
-use crate::lxc::paths::inside_running;
+use crate::lxc::paths::{existing, inside_running};
 use crate::lxc::vitals::lines;
 use crate::processes::printing::print;
 use crate::processes::step_error::StepError;
@@ -40,7 +41,13 @@ struct EngineContainer {
     before: Option<BeforeList>,
 }
 
-/// An engine's container, and what was found out about it; `None` if it has gone or its engine did not answer.
+/// A container that is to be described.
+enum Undescribed {
+    Engine(EngineContainer),
+    Lxc(ContainerRef),
+}
+
+/// A container, and what was found out about it; `None` if it has gone or its engine did not answer.
 struct Described {
     name: ContainerRef,
     entry: Option<OverviewEntry>,
@@ -76,12 +83,13 @@ async fn describe_all(
     }
     let mut waiting = found
         .into_iter()
-        .filter_map(|FoundContainer { name, listed }| {
-            Some(EngineContainer {
-                before: before.get(&name.runtime()).copied().flatten(),
+        .filter_map(|FoundContainer { name, listed }| match name.runtime() {
+            RuntimeKind::Lxc => Some(Undescribed::Lxc(name)),
+            kind => Some(Undescribed::Engine(EngineContainer {
+                before: before.get(&kind).copied().flatten(),
                 listed: listed?,
                 name,
-            })
+            })),
         });
     let until = Instant::now() + ASK_TIME;
     let mut entries = Vec::new();
@@ -90,7 +98,11 @@ async fn describe_all(
         while asked.len() < AT_ONCE
             && let Some(container) = waiting.next()
         {
-            asked.spawn(describe(Arc::clone(helper), container));
+            let helper = Arc::clone(helper);
+            match container {
+                Undescribed::Engine(container) => asked.spawn(describe(helper, container)),
+                Undescribed::Lxc(name) => asked.spawn(describe_lxc(helper, name)),
+            };
         }
         match timeout_at(until, asked.join_next()).await {
             Ok(Some(Ok(Described { name, entry }))) => {
@@ -139,6 +151,38 @@ async fn describe(helper: Arc<HelperContext>, container: EngineContainer) -> Des
     }
 }
 
+/// Describes a container of LXC by its files and, if it runs, by its processes. What cannot be read here is left for the
+/// caller to ask for, who then gets the reason.
+async fn describe_lxc(helper: Arc<HelperContext>, name: ContainerRef) -> Described {
+    let entry = lxc_entry(&helper, &name).await;
+    Described {
+        entry: Some(entry.unwrap_or_else(|| OverviewEntry::unasked(name.clone()))),
+        name,
+    }
+}
+
+async fn lxc_entry(helper: &HelperContext, name: &ContainerRef) -> Option<OverviewEntry> {
+    let file = existing(helper, name).ok()?;
+    let asked = helper.containers.ask(name).await.ok()?;
+    let (state, running, container) = (asked.state?, asked.running, name.clone());
+    // Files may be on a disk that does not respond.
+    let read = spawn_blocking(move || {
+        let config = config_files::config(&file).ok()?;
+        let root = match &running {
+            Some(running) => inside_running(&container, running).ok(),
+            None => (config_files::root_of(&file).ok()).and_then(|at| InsideRoot::open(&at).ok()),
+        };
+        let os_release = root.and_then(|root| config_files::os_release(&root).ok());
+        Some(OverviewEntry {
+            info: Some(info_lines(&state, running.map(|running| running.init))),
+            config: Some(String::from_utf8_lossy(&config).into_owned()),
+            os_release: os_release.map(|text| String::from_utf8_lossy(&text).into_owned()),
+            container,
+        })
+    });
+    read.await.ok().flatten()
+}
+
 fn entry(name: &ContainerRef, state: &ContainerRunState) -> Option<OverviewEntry> {
     let running = state.running.as_ref();
     let root = running.and_then(|running| inside_running(name, running).ok());
@@ -146,6 +190,7 @@ fn entry(name: &ContainerRef, state: &ContainerRunState) -> Option<OverviewEntry
     Some(OverviewEntry {
         container: name.clone(),
         info: Some(state_lines(name, state).ok()?),
+        config: None,
         os_release: os_release.map(|text| String::from_utf8_lossy(&text).into_owned()),
     })
 }
@@ -154,7 +199,9 @@ fn entry(name: &ContainerRef, state: &ContainerRunState) -> Option<OverviewEntry
 fn within_text(entries: Vec<OverviewEntry>) -> Vec<OverviewEntry> {
     let mut bytes = 0;
     let all = entries.into_iter().map(|entry| {
-        let texts = [&entry.info, &entry.os_release].into_iter().flatten();
+        let texts = [&entry.info, &entry.config, &entry.os_release]
+            .into_iter()
+            .flatten();
         bytes += texts.map(String::len).sum::<usize>();
         if bytes > MAX_TEXT_BYTES {
             OverviewEntry::unasked(entry.container)
@@ -173,6 +220,7 @@ mod tests {
     fn containers_beyond_the_most_text_are_named_only() {
         let entry = |name: &str| OverviewEntry {
             container: name.parse().unwrap(),
+            config: None,
             info: Some("x".repeat(MAX_TEXT_BYTES / 2)),
             os_release: None,
         };

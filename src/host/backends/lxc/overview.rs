@@ -7,6 +7,7 @@ use tracing::debug;
 
 use super::super::error::{BackendError, ErrorKind};
 use super::super::request::{answer, limits};
+use super::config::ContainerConfig;
 use super::containers::{ContainerFacts, LxcView, QUESTION_TIME, known_os, read_lines};
 use super::details::{ContainerDetails, ContainerStatus};
 use crate::helper_client::{
@@ -47,17 +48,21 @@ impl LxcView {
             };
             let facts = ContainerFacts {
                 status,
-                config: None,
+                config: entry.config.map(|text| ContainerConfig::parse(&text)),
                 os: entry.os_release.and_then(|text| known_os(&text)),
             };
-            all.push(self.details(&name, facts, counted.get(&name)).await);
+            let details = self.details(&name, facts, counted.get(&name)).await;
+            all.push(ContainerDetails {
+                config: None,
+                ..details
+            });
         }
         all.extend(self.ask_each(unasked, &counted).await?);
         all.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(all)
     }
 
-    /// Returns all references with what the helper knows of each container of Docker and Podman.
+    /// Returns all references with what the helper finds out about each container at once.
     async fn overview(&self) -> Result<Vec<OverviewEntry>, BackendError> {
         let limits = OperationLimits {
             output_bytes: u64::try_from(OVERVIEW_CAPTURE.head).unwrap_or(u64::MAX),
