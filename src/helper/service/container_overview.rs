@@ -43,7 +43,7 @@ struct EngineContainer {
 
 /// A container that is to be described.
 enum Undescribed {
-    Engine(EngineContainer),
+    Engine(Box<EngineContainer>),
     Lxc(ContainerRef),
 }
 
@@ -85,11 +85,11 @@ async fn describe_all(
         .into_iter()
         .filter_map(|FoundContainer { name, listed }| match name.runtime() {
             RuntimeKind::Lxc => Some(Undescribed::Lxc(name)),
-            kind => Some(Undescribed::Engine(EngineContainer {
+            kind => Some(Undescribed::Engine(Box::new(EngineContainer {
                 before: before.get(&kind).copied().flatten(),
                 listed: listed?,
                 name,
-            })),
+            }))),
         });
     let until = Instant::now() + ASK_TIME;
     let mut entries = Vec::new();
@@ -100,7 +100,7 @@ async fn describe_all(
         {
             let helper = Arc::clone(helper);
             match container {
-                Undescribed::Engine(container) => asked.spawn(describe(helper, container)),
+                Undescribed::Engine(container) => asked.spawn(describe(helper, *container)),
                 Undescribed::Lxc(name) => asked.spawn(describe_lxc(helper, name)),
             };
         }

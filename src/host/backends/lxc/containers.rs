@@ -17,10 +17,10 @@ use super::super::long_work::{CallJob, LongOperation, ask_long};
 use super::super::os_release::OsRelease;
 use super::super::request::{ask, limits};
 use super::config::ContainerConfig;
+use super::cpu_readings::CpuReadings;
 use super::details::{ContainerDetails, ContainerState, ContainerStatus};
 use super::events::ContainerEvents;
 use super::listing::ContainerListing;
-use super::measured_usage::CpuReadings;
 
 /// The timeout of a query; the tools answer in milliseconds unless the host has a problem.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(20);
@@ -230,14 +230,12 @@ impl LxcView {
         Ok(all)
     }
 
-    /// Returns the counters of all containers that [`Self::status`] has found running and that still run, in one
-    /// request. Cheap: no runtime is asked, and ports and addresses are not read.
+    /// Returns the counters of these, in one request. Cheap: no runtime is asked, and ports and addresses are not read.
     pub async fn counters(&self) -> Result<Vec<MeasuredContainer>, BackendError> {
         let operation = Operation::ContainerCounters {};
         let text = self.ask(operation, QUESTION_TIME).await?;
         let mut all: Vec<MeasuredContainer> = read_lines(&text)?;
-        let read = all.iter().map(|one| (&one.container, &one.usage));
-        self.cpu_readings.keep(read);
+        self.cpu_readings.keep_counters(&all);
         all.retain(|measured| self.access.shows(&measured.container));
         Ok(all)
     }

@@ -3,6 +3,7 @@
 mod changes;
 mod config;
 mod containers;
+mod cpu_readings;
 mod details;
 mod events;
 mod inside;
