@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     /// What a shell sees of itself after it was started.
-    const SEEN: &str = "grep -e Sig -e THP /proc/self/status; ls /proc/self/fd; umask; pwd; env; \
+    const SEEN: &str = "grep -e SigBlk -e SigIgn -e SigCgt -e THP /proc/self/status; ls /proc/self/fd; umask; pwd; env; \
                         cut -d' ' -f6 /proc/$$/stat | sed s/^$$\\$/own/";
 
     fn shell<'a>(line: &str, fds: Vec<std::os::fd::BorrowedFd<'a>>) -> Spawn<'a> {
