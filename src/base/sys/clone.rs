@@ -54,8 +54,11 @@ pub(super) fn clone_copy(args: &CloneArgs) -> Result<i32, Errno> {
 ///
 /// # Errors
 /// `ENOSYS` on other processors than x86-64 and arm64, on kernels before 5.3 and below emulators.
-#[expect(unsafe_code, reason = "the child starts on another stack")]
-#[expect(clippy::fn_to_numeric_cast_any, reason = "a register holds an address")]
+#[cfg_attr(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    expect(unsafe_code, reason = "the child starts on another stack"),
+    expect(clippy::fn_to_numeric_cast_any, reason = "a register holds an address")
+)]
 pub(super) fn clone_sharing(
     args: &CloneArgs,
     run: SharingChild,
