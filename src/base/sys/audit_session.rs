@@ -45,7 +45,11 @@ pub fn audit_session(pid: i32) -> Option<u32> {
 /// Returns whether no process is in a session but `known`. A process that ends meanwhile may have started another one:
 /// then it is `false`, as it is where a process cannot be read.
 pub fn has_only(session: u32, known: &[i32]) -> bool {
-    user_processes()
+    has_only_among(&user_processes(), session, known)
+}
+
+fn has_only_among(processes: &[i32], session: u32, known: &[i32]) -> bool {
+    processes
         .iter()
         .filter(|pid| !known.contains(pid))
         .all(|pid| read_session(*pid).is_ok_and(|other| other != Some(session)))
@@ -80,23 +84,9 @@ pub(super) fn stay_in_audit_session() {
 
 #[cfg(test)]
 mod tests {
-    use std::thread::sleep;
-    use std::time::{Duration, Instant};
-
+    use super::super::process_table::own_pid;
     use super::super::spawn::Spawn;
     use super::*;
-
-    /// Other tests end processes all the time, which makes a look fail.
-    fn has_only_in_time(session: u32, known: &[i32]) -> bool {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !has_only(session, known) {
-            if Instant::now() > deadline {
-                return false;
-            }
-            sleep(Duration::from_millis(1));
-        }
-        true
-    }
 
     #[test]
     fn a_session_has_only_what_is_known_when_nothing_else_is_in_it() {
@@ -107,14 +97,19 @@ mod tests {
             ..Spawn::default()
         };
         let child = spawn.spawn().unwrap();
+        let both = [own_pid(), child.pid()];
+        // Without audit in the kernel, no process is in any session.
         let session = audit_session(child.pid());
         if let Some(session) = session {
             assert!(!has_only(session, &[]));
-            assert!(has_only_in_time(session, &[child.pid()]));
+            assert!(!has_only_among(&both, session, &[]));
+            assert!(has_only_among(&both, session, &[child.pid()]));
         }
         child.kill();
         child.wait_blocking().unwrap();
-        // Without audit in the kernel, no process is in any session.
-        assert!(has_only_in_time(session.unwrap_or(1), &[]));
+        let session = session.unwrap_or(1);
+        assert!(has_only_among(&both[..1], session, &[]));
+        // One that has ended may have started another one.
+        assert!(!has_only_among(&both, session, &[]));
     }
 }
