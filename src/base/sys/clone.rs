@@ -66,8 +66,8 @@ pub(super) fn clone_sharing(
 ) -> Result<i32, Errno> {
     let outcome: libc::c_long;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the child returns nowhere: it calls `run` on the top of its own stack, which the kernel has set. The
-    // parent goes on after the last label, with what it had in its registers but the three that `syscall` changes.
+    // SAFETY: the child never returns: it calls `run` on its own stack, which the kernel has set. The parent continues
+    // after the last label. `syscall` changes three registers, which are listed.
     unsafe {
         std::arch::asm!(
             "syscall",

@@ -65,15 +65,22 @@ pub async fn inside(
     container: &ContainerRef,
 ) -> Result<InsideRoot, OperationRefusal> {
     require_root()?;
-    let running = match helper.containers.alive(container).await {
-        Ok(running) => running,
+    match helper.containers.alive(container).await {
+        Ok(running) => inside_running(container, &running),
         Err(refusal) if refusal.code == RefusalCode::NotRunning => {
-            let path = config_files::root_of(&existing(helper, container)?)?;
-            return InsideRoot::open(&path).map_err(|cause| unopened(container, &cause));
+            inside_stopped(container, &existing(helper, container)?)
         }
-        Err(refusal) => return Err(refusal),
-    };
-    inside_running(container, &running)
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// Opens the root directory of a container of LXC that does not run, as its definition names it.
+pub fn inside_stopped(
+    container: &ContainerRef,
+    definition: &Path,
+) -> Result<InsideRoot, OperationRefusal> {
+    let path = config_files::root_of(definition)?;
+    InsideRoot::open(&path).map_err(|cause| unopened(container, &cause))
 }
 
 /// Opens the root directory of a running container.

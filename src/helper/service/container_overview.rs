@@ -8,7 +8,6 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
 use gatewren_base::config::RuntimeKind;
-use gatewren_base::sys::InsideRoot;
 use gatewren_wire::operations::{ContainerRef, OperationEnd, OverviewEntry};
 
 use super::container_operations::find_all;
@@ -20,7 +19,7 @@ use crate::context::operation_context::OperationContext;
 use crate::engines::clients::refusal;
 use crate::engines::{BeforeList, ListedContainer};
 use crate::lxc::config_files;
-use crate::lxc::paths::{existing, inside_running};
+use crate::lxc::paths::{existing, inside_running, inside_stopped};
 use crate::lxc::vitals::lines;
 use crate::processes::printing::print;
 use crate::processes::step_error::StepError;
@@ -169,10 +168,10 @@ async fn lxc_entry(helper: &HelperContext, name: &ContainerRef) -> Option<Overvi
     let read = spawn_blocking(move || {
         let config = config_files::config(&file).ok()?;
         let root = match &running {
-            Some(running) => inside_running(&container, running).ok(),
-            None => (config_files::root_of(&file).ok()).and_then(|at| InsideRoot::open(&at).ok()),
+            Some(running) => inside_running(&container, running),
+            None => inside_stopped(&container, &file),
         };
-        let os_release = root.and_then(|root| config_files::os_release(&root).ok());
+        let os_release = root.and_then(|root| config_files::os_release(&root)).ok();
         Some(OverviewEntry {
             info: Some(info_lines(&state, running.map(|running| running.init))),
             config: Some(String::from_utf8_lossy(&config).into_owned()),

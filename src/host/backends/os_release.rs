@@ -28,6 +28,11 @@ impl OsRelease {
             id: value("ID").unwrap_or_else(|| "linux".to_owned()),
         }
     }
+
+    /// Like [`Self::parse`]; `None` if the text is empty.
+    pub fn parse_nonempty(text: &str) -> Option<Self> {
+        (!text.trim().is_empty()).then(|| Self::parse(text))
+    }
 }
 
 /// Removes shell quotes and backslashes from a value.

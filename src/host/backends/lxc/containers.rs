@@ -318,7 +318,7 @@ impl LxcView {
             .ask_container(name, operation, QUESTION_TIME)
             .await
             .ok()?;
-        known_os(&text)
+        OsRelease::parse_nonempty(&text)
     }
 
     /// Runs an operation on one container.
@@ -377,11 +377,6 @@ impl LxcView {
     pub(super) fn query_name(&self, name: &ContainerRef) -> ContainerRef {
         self.access.name(name)
     }
-}
-
-/// Parses an `os-release`; `None` if it is empty.
-pub(super) fn known_os(text: &str) -> Option<OsRelease> {
-    (!text.trim().is_empty()).then(|| OsRelease::parse(text))
 }
 
 pub(super) fn read_lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, BackendError> {

@@ -6,9 +6,10 @@ use tokio::task::JoinSet;
 use tracing::debug;
 
 use super::super::error::{BackendError, ErrorKind};
+use super::super::os_release::OsRelease;
 use super::super::request::{answer, limits};
 use super::config::ContainerConfig;
-use super::containers::{ContainerFacts, LxcView, QUESTION_TIME, known_os, read_lines};
+use super::containers::{ContainerFacts, LxcView, QUESTION_TIME, read_lines};
 use super::details::{ContainerDetails, ContainerStatus};
 use crate::helper_client::{
     Capture, ContainerRef, ContainerUsage, MeasuredContainer, Operation, OperationLimits,
@@ -49,7 +50,9 @@ impl LxcView {
             let facts = ContainerFacts {
                 status,
                 config: entry.config.map(|text| ContainerConfig::parse(&text)),
-                os: entry.os_release.and_then(|text| known_os(&text)),
+                os: entry
+                    .os_release
+                    .and_then(|text| OsRelease::parse_nonempty(&text)),
             };
             let details = self.details(&name, facts, counted.get(&name)).await;
             all.push(ContainerDetails {
