@@ -327,6 +327,43 @@ fn z7_updates_are_told_again_from_the_log_after_a_restart_and_to_one_stream_alon
     first.stays_quiet(QUIET);
 }
 
+/// A client of 2025-06-18 gets no id before the first message: until that arrives, it returns with the id from before.
+#[test]
+fn z7_an_update_that_is_lost_on_the_first_stream_after_a_restart_is_sent_on_the_next() {
+    if !has_sqlite3() {
+        return;
+    }
+    for version in STATEFUL {
+        let home = Directory::new();
+        let before = server().directory(&home.0).start();
+        let session = before.client().session(version);
+        session.subscribe("gatewren:///public/a");
+        session.subscribe("gatewren:///public/b");
+        let mut stream = session.stream();
+        before.put("a", &json!(1));
+        let told = event(&mut stream);
+        before.signal(Signal::SIGKILL);
+        drop((stream, before));
+
+        let after = server().directory(&home.0).start();
+        let session = session.carried_on_by(&after.client());
+        after.put("a", &json!(2));
+        for _ in 0..3 {
+            let mut lost = resume(&session, id(&told));
+            after.put("b", &json!(2));
+            let mut updated = [(); 2].map(|()| lost.call_message()["params"]["uri"].clone());
+            updated.sort_by_key(Value::to_string);
+            assert_eq!(updated, ["gatewren:///public/a", "gatewren:///public/b"]);
+        }
+        let mut other = session.get().open();
+        after.put("a", &json!(3));
+        assert_eq!(
+            other.call_message()["params"]["uri"],
+            "gatewren:///public/a"
+        );
+    }
+}
+
 #[test]
 fn signs_of_life_can_be_turned_off_and_a_stream_opens_all_the_same() {
     let settings = "[limits]\nheartbeat = \"0s\"\n";

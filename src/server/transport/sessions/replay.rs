@@ -1,6 +1,6 @@
 //! Buffers the streams of a session, so that a client that lost one can resume it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -25,6 +25,10 @@ const MAX_BYTES_TOGETHER: usize = 64 << 20;
 /// The maximum number of GET streams of a session that no connection reads; then the oldest are dropped.
 const MAX_LEFT: usize = 8;
 
+/// The maximum number of streams from before a restart whose continuations are known; then the oldest are dropped,
+/// and their clients get what they missed with the next change of the same resource.
+const MAX_CONTINUED: usize = 8;
+
 /// A writer waits while its reader is this many events behind.
 const MAX_UNREAD: u64 = 64;
 
@@ -40,6 +44,8 @@ pub struct Replay {
 #[derive(Default)]
 struct Streams {
     open: HashMap<u64, StreamBuffer>,
+    /// The streams that continue streams from before a restart, by the last event of those.
+    continued: VecDeque<(EventId, u64)>,
     /// Numbers the events over all streams, to find the oldest.
     clock: u64,
 }
@@ -83,6 +89,22 @@ impl Replay {
         (writer, reader)
     }
 
+    /// Records that a stream continues one from before a restart. Its client may return with the same event: it has
+    /// received no id of the new stream yet, and the events that were sent on it may be lost.
+    pub fn continues(&self, last: EventId, writer: &ReplayWriter) {
+        let continued = &mut lock(&self.streams).continued;
+        continued.retain(|(id, _)| *id != last);
+        if continued.len() >= MAX_CONTINUED {
+            continued.pop_front();
+        }
+        continued.push_back((last, writer.stream));
+    }
+
+    /// Whether a stream was opened that continues after this event from before a restart.
+    pub fn has_continued(&self, last: &EventId) -> bool {
+        lock(&self.streams).continuation(last).is_some()
+    }
+
     /// Opens another connection to a stream, after an event; the previous connection ends. `None` if there is no
     /// such stream, or no more events can follow.
     pub fn resume(self: &Arc<Self>, last: &EventId) -> Option<ResumedStream> {
@@ -90,27 +112,31 @@ impl Replay {
             return None;
         }
         let mut streams = lock(&self.streams);
-        let kept = streams.open.get_mut(&last.stream)?;
-        if kept.origin() != last.origin || !kept.can_follow(last.count) {
+        let (stream, seen) = match streams.continuation(last) {
+            Some(stream) => (stream, 0),
+            None => (last.stream, last.count),
+        };
+        let kept = streams.open.get_mut(&stream)?;
+        if kept.origin() != last.origin || !kept.can_follow(seen) {
             return None;
         }
         // Under the same lock as the connection: until then, the old connection's writer can push more events, and
         // those that the client misses can be dropped to make room.
-        let is_whole = kept.is_whole(last.count);
-        let connection = kept.connect(last.count);
+        let is_whole = kept.is_whole(seen);
+        let connection = kept.connect(seen);
         let events = kept.listen();
         drop(streams);
         let writer = ReplayWriter {
             replay: self.clone(),
-            stream: last.stream,
+            stream,
             events: events.clone(),
         };
         let reader = ReplayReader {
             replay: self.clone(),
-            stream: last.stream,
+            stream,
             connection,
             origin: last.origin,
-            seen: last.count,
+            seen,
             revision: last.revision,
             events,
         };
@@ -150,6 +176,11 @@ impl Drop for Replay {
 }
 
 impl Streams {
+    fn continuation(&self, last: &EventId) -> Option<u64> {
+        let continued = self.continued.iter().find(|(id, _)| id == last);
+        continued.map(|(_, stream)| *stream)
+    }
+
     fn push(&mut self, stream: u64, data: Bytes, revision: Option<u64>) {
         let Some(kept) = self.open.get_mut(&stream) else {
             return;
@@ -415,6 +446,36 @@ mod tests {
         writer.end(Some(b"d".to_vec()));
         assert_eq!(all(&mut reader).await, ["d"]);
         assert!(reader.next().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn z7_a_stream_that_continues_another_is_resumed_with_the_last_event_of_that_one() {
+        let replay = replay();
+        let before = |count| EventId {
+            session: replay.session,
+            origin: StreamOrigin::Session,
+            stream: 7,
+            count,
+            revision: 3,
+            connection: 0,
+        };
+        assert!(!replay.has_continued(&before(1)));
+        let (mut writer, reader) = replay.open(StreamOrigin::Session, 4);
+        replay.continues(before(1), &writer);
+        say(&mut writer, &["a", "b"]).await;
+        drop(reader);
+        assert!(replay.resume(&before(2)).is_none(), "another event");
+        let resumed = replay.resume(&before(1)).unwrap();
+        let (mut reader, is_whole) = (resumed.reader, resumed.is_whole);
+        assert!(is_whole);
+        assert_eq!(all(&mut reader).await, ["a", "b"]);
+        // The client may also come when the stream has gone.
+        replay.clear();
+        assert!(replay.resume(&before(1)).is_none() && replay.has_continued(&before(1)));
+        for count in 2..=MAX_CONTINUED as u64 + 1 {
+            replay.continues(before(count), &writer);
+        }
+        assert!(!replay.has_continued(&before(1)) && replay.has_continued(&before(2)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -95,12 +95,12 @@ fn connect(
             let newest = endpoint.engine().revision(&sender(admitted));
             let missed = last.map(|last| Lost {
                 revision: last.revision,
-                is_known: resumed.is_some(),
+                is_known: resumed.is_some() || session.replay.has_continued(&last),
             });
             let revision = start_revision(session, newest, missed);
             match resumed {
                 Some(stream) => (stream.writer, stream.reader),
-                None => session.replay.open(StreamOrigin::Session, revision),
+                None => open_session_stream(session, revision, last),
             }
         }
     };
@@ -108,11 +108,23 @@ fn connect(
     Some(Connection { reader, feed })
 }
 
+fn open_session_stream(
+    session: &Session,
+    revision: u64,
+    last: Option<EventId>,
+) -> (ReplayWriter, ReplayReader) {
+    let (writer, reader) = session.replay.open(StreamOrigin::Session, revision);
+    if let Some(last) = last {
+        session.replay.continues(last, &writer);
+    }
+    (writer, reader)
+}
+
 /// A stream that its client resumes, but that has lost some events.
 struct Lost {
     /// The revision of the last event that the client has received.
     revision: u64,
-    /// Whether the stream was opened since the last restart and is still in the buffer.
+    /// Whether the stream, or the one that continues it, was opened since the last restart.
     is_known: bool,
 }
 
