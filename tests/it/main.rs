@@ -75,6 +75,7 @@ mod flow_tasks;
 mod flow_updates;
 mod full_disk;
 mod fuzz_corpus;
+mod held_commands;
 mod helper;
 mod helper_fairness;
 mod helper_hostile;

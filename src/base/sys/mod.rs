@@ -67,6 +67,7 @@ mod subreaper;
 mod swap;
 mod terminal;
 mod unpoisoned;
+mod unwritten_intent;
 mod user_namespace;
 
 pub use activation::{InheritedSocket, accepts_over_ip, inherited_sockets, started_by_systemd};
@@ -133,6 +134,7 @@ pub use subreaper::{REAPER_NAME, Subreaper, SubreaperEvent, adopt_orphans, reap,
 pub use swap::swap;
 pub use terminal::{is_asked, read_hidden, terminal_size};
 pub use unpoisoned::{lock, read_lock, write_lock};
+pub use unwritten_intent::{beside_intent, intent_is_pending, intent_is_written};
 pub use user_namespace::is_in_namespace_of;
 
 #[cfg(any(test, feature = "testing"))]

@@ -2,20 +2,25 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use gatewren_wire::operations::{Frame, KillReason, Operation, OperationEnd, Stream};
+use gatewren_wire::operations::{AuditHead, Frame, KillReason, Operation, OperationEnd, Stream};
 
+use super::hold::Hold;
 use super::job_output_sink::JobOutputSink;
 use super::outputs::{CHUNK_BYTES, CommandOutputs};
 use super::send_buffer::SendBuffer;
+use super::step_output::{StepOutput, captured};
 use super::stop::{StopConditions, wait_for_disconnect};
 
 /// How long a caller that does not read may delay the end of its own call. After that nothing more is sent.
 const LAST_WORDS_TIME: Duration = Duration::from_secs(5);
+
+/// How long a held operation waits for its release. After that it counts as cancelled by its caller, whose disk hangs.
+const RELEASE_TIME: Duration = Duration::from_mins(1);
 
 /// How long an operation that must not be interrupted may run. After that it counts as hung.
 const UNINTERRUPTIBLE_TIME: Duration = Duration::from_hours(6);
@@ -36,41 +41,6 @@ pub struct OutputRelay {
     capture: Option<StepOutput>,
 }
 
-/// How much of each stream of a captured output is kept, in bytes: its end.
-const CAPTURE_BYTES: usize = 256 * 1024;
-
-/// The end of what programs printed while their output was captured.
-#[derive(Debug, Default)]
-pub struct StepOutput {
-    /// Standard output.
-    pub stdout: Vec<u8>,
-    /// Standard error.
-    pub stderr: Vec<u8>,
-}
-
-impl StepOutput {
-    fn put(&mut self, which: Stream, bytes: &[u8]) {
-        let kept = match which {
-            Stream::Stdout => &mut self.stdout,
-            Stream::Stderr => &mut self.stderr,
-        };
-        kept.extend(bytes);
-        let excess = kept.len().saturating_sub(CAPTURE_BYTES);
-        kept.drain(..excess);
-    }
-}
-
-/// Keeps captured output. All that programs print reaches the caller as stderr then: only the helper reads its stdout.
-fn captured(capture: &mut Option<StepOutput>, which: Stream, bytes: &[u8]) -> Stream {
-    match capture {
-        None => which,
-        Some(output) => {
-            output.put(which, bytes);
-            Stream::Stderr
-        }
-    }
-}
-
 /// The destination of the output.
 #[derive(Debug)]
 enum OutputTarget {
@@ -84,6 +54,7 @@ struct Caller {
     stream: UnixStream,
     outbox: SendBuffer,
     reachable: bool,
+    hold: Hold,
 }
 
 impl OutputRelay {
@@ -94,6 +65,7 @@ impl OutputRelay {
                 stream,
                 outbox: SendBuffer::default(),
                 reachable: true,
+                hold: Hold::default(),
             }),
             output_left: output_bytes,
             stop,
@@ -127,11 +99,41 @@ impl OutputRelay {
     pub fn with_operation(self, operation: &Operation) -> Self {
         Self {
             operation: operation.name(),
-            is_clients_command: matches!(
-                operation,
-                Operation::HostCommand { .. } | Operation::ContainerCommand { .. }
-            ),
+            is_clients_command: operation.is_command(),
             ..self
+        }
+    }
+
+    /// Holds the operation until its caller releases it.
+    pub fn hold(&mut self) {
+        if let OutputTarget::Caller(caller) = &mut self.target {
+            caller.hold = Hold::until_release();
+        }
+    }
+
+    /// Waits until the caller releases the operation, if it is held. The time does not count towards its timeout.
+    pub async fn released(&mut self) -> Result<(), KillReason> {
+        let begun = Instant::now();
+        let OutputTarget::Caller(caller) = &mut self.target else {
+            return Ok(());
+        };
+        let released = caller.hold.released(&caller.stream);
+        tokio::select! {
+            biased;
+            is_released = released => if !is_released {
+                return Err(KillReason::Cancelled);
+            },
+            why = self.stop.wait_for_reason(sleep(RELEASE_TIME)) => return Err(why),
+        }
+        self.stop.extend(begun.elapsed());
+        Ok(())
+    }
+
+    /// Returns the head of the audit at the release; `None` if the operation was not held, or not released.
+    pub fn audit_at_release(&self) -> Option<&AuditHead> {
+        match &self.target {
+            OutputTarget::Caller(caller) => caller.hold.audit(),
+            OutputTarget::Job(_) => None,
         }
     }
 
@@ -167,8 +169,13 @@ impl OutputRelay {
             return Ok(something.await);
         }
         let cancelled = async {
-            match &self.target {
-                OutputTarget::Caller(caller) => wait_for_disconnect(&caller.stream).await,
+            match &mut self.target {
+                OutputTarget::Caller(Caller { stream, hold, .. }) => {
+                    // A release is no disconnect.
+                    if hold.released(stream).await {
+                        wait_for_disconnect(stream).await;
+                    }
+                }
                 OutputTarget::Job(sink) => sink.cancelled().await,
             }
         };

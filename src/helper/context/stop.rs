@@ -27,6 +27,11 @@ impl StopConditions {
         }
     }
 
+    /// Adds `time` to the timeout.
+    pub fn extend(&mut self, time: Duration) {
+        self.deadline = self.deadline.and_then(|at| at.checked_add(time));
+    }
+
     /// Waits for the first reason to end; `cancelled` resolves when the caller cancels.
     pub async fn wait_for_reason(&mut self, cancelled: impl Future<Output = ()>) -> KillReason {
         let deadline = self.deadline;

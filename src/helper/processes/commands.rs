@@ -172,18 +172,15 @@ async fn run(
     let spawned = ProcessScope::spawn(spec, helper);
     let (mut scope, mut outputs) =
         spawned.map_err(|e| OperationRefusal::failed(format!("cannot start a process: {e}")))?;
-    let outcome = match context.relay.wait(timeout(ENTRY_TIME, scope.ready())).await {
-        Ok(Ok(true)) => Ok(match &mut reader {
-            None => {
-                context
-                    .relay
-                    .relay_until(&mut outputs, scope.run(launch))
-                    .await
-            }
-            Some(reader) => {
+    let relay = &mut *context.relay;
+    let outcome = match relay.wait(timeout(ENTRY_TIME, scope.ready())).await {
+        Ok(Ok(true)) => Ok(match (relay.released().await, &mut reader) {
+            (Err(why), _) => OperationEnd::Killed { why },
+            (Ok(()), None) => relay.relay_until(&mut outputs, scope.run(launch)).await,
+            (Ok(()), Some(reader)) => {
                 let run = timeout(reader.time, scope.run(launch));
                 let run = async { run.await.unwrap_or(OUT_OF_TIME) };
-                stream_output(context.relay, &mut outputs, run, reader.on_output).await
+                stream_output(relay, &mut outputs, run, reader.on_output).await
             }
         }),
         Ok(_) => Err(()),

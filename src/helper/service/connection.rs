@@ -42,6 +42,9 @@ pub async fn serve_connection(helper: Arc<HelperContext>, mut stream: UnixStream
     let stop = |timeout_ms| StopConditions::new(timeout_ms, helper.shutdown.clone());
     let relay = OutputRelay::new(stream, limits.output_bytes, stop(u64::MAX));
     let mut relay = relay.with_operation(&request.operation);
+    if request.held {
+        relay.hold();
+    }
     relay.send_frame(&Frame::Accepted).await;
     let outcome = match relay.wait(permit(&helper, &request)).await {
         Err(why) => Ok(OperationEnd::Killed { why }),
@@ -58,7 +61,8 @@ pub async fn serve_connection(helper: Arc<HelperContext>, mut stream: UnixStream
         }
     };
     helper.orphans.sweep();
-    log(&helper, &request, &outcome, start_time);
+    let audit = relay.audit_at_release().or(request.audit.as_ref());
+    log(&helper, &request, audit, &outcome, start_time);
     let ending = outcome.unwrap_or_else(OperationEnd::from);
     relay.send_frame(&Frame::End(ending)).await;
 }
@@ -67,6 +71,9 @@ async fn answer(
     context: &mut OperationContext<'_>,
     request: &HelperRequest,
 ) -> Result<OperationEnd, OperationRefusal> {
+    if request.held && !request.operation.is_command() {
+        return Err(OperationRefusal::failed("only a command can be held"));
+    }
     match &request.operation {
         Operation::JobStart { .. } => step_end(job_operations::start(context, request).await),
         Operation::JobList { owner, job } => {
@@ -151,6 +158,7 @@ fn no_request(helper: &HelperContext, cause: &str) {
 fn log(
     helper: &HelperContext,
     request: &HelperRequest,
+    audit: Option<&AuditHead>,
     outcome: &Result<OperationEnd, OperationRefusal>,
     start_time: Instant,
 ) {
@@ -169,7 +177,6 @@ fn log(
     let duration_ms = u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX);
     // `gatewren audit verify` reads these two fields: an entry that the front's audit had then must still be in it
     // later.
-    let audit = request.audit.as_ref();
     let (audit_seq, audit_sha256) = (audit.map(AuditHead::seq), audit.map(AuditHead::sha256));
     let say = |suppressed: Option<u64>| {
         tracing::info!(

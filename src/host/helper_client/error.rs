@@ -12,6 +12,8 @@ pub enum HelperError {
     Stranger(u32),
     /// The helper disconnected during a call; everything that it had started was killed.
     Lost(String),
+    /// The intent of the call cannot be written to the audit, so nothing ran.
+    Unrecorded,
     /// The helper sent something that this version does not understand, or the request could not be
     /// encoded.
     Protocol(String),
@@ -24,6 +26,7 @@ impl HelperError {
             Self::Unreachable(cause) => format!("helper unreachable: {cause}"),
             Self::Stranger(uid) => format!("helper: its socket belongs to user {uid}, not to root"),
             Self::Lost(cause) => format!("helper lost during a call: {cause}"),
+            Self::Unrecorded => "the intent of the call was not written".to_owned(),
             Self::Protocol(cause) => format!("helper protocol: {cause}"),
         }
     }
@@ -47,6 +50,9 @@ impl fmt::Display for HelperError {
             }
             Self::Lost(_) => {
                 "the helper stopped while this ran, and everything it had started was killed; try again"
+            }
+            Self::Unrecorded => {
+                "the audit cannot be written, so nothing ran; ask the owner to look at the server's log"
             }
             Self::Protocol(_) => {
                 "the helper and this server do not understand each other; ask the owner to restart both, because \

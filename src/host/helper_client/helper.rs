@@ -8,8 +8,12 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use gatewren_base::sys::{Requester, current_requester, own_uid};
-use gatewren_wire::operations::{AuditHead, Frame, HelperRequest, Operation, OperationLimits};
+use gatewren_base::sys::{
+    Requester, current_requester, intent_is_pending, intent_is_written, own_uid,
+};
+use gatewren_wire::operations::{
+    AuditHead, Frame, HelperRequest, Operation, OperationLimits, Release,
+};
 
 use super::{
     address::SocketPath,
@@ -66,33 +70,50 @@ impl HelperClient {
         self.audit.set(head);
     }
 
-    /// Sends one operation to the helper. Returns when the helper has accepted it.
+    /// Sends one operation to the helper. Returns when the helper has accepted it, and when the call's intent is on the
+    /// disk: a command is prepared meanwhile, and any other operation is not sent before.
     ///
     /// `reference` identifies the call in the helper's log.
     ///
     /// # Errors
-    /// [`HelperError::Unreachable`] when no helper accepts it within ten seconds.
+    /// [`HelperError::Unreachable`] when no helper accepts it within ten seconds, and [`HelperError::Unrecorded`] when
+    /// the intent cannot be written. Then nothing runs.
     pub async fn start(
         &self,
         operation: Operation,
         limits: OperationLimits,
         reference: &str,
     ) -> Result<RunningOperation, HelperError> {
+        let held = operation.is_command() && intent_is_pending();
+        if !held && !intent_is_written().await {
+            return Err(HelperError::Unrecorded);
+        }
         let request = HelperRequest {
             operation,
             limits,
             reference: reference.to_owned(),
             requester: self.requester.clone().or_else(current_requester),
             audit: self.audit.now(),
+            held,
         };
         let bytes = request.encode();
         let bytes = bytes.map_err(|e| HelperError::Protocol(e.to_string()))?;
-        match timeout(ACCEPT_TIME, self.send_request(&bytes)).await {
-            Ok(accepted) => accepted,
-            Err(_) => Err(HelperError::Unreachable(
-                "it did not accept the call in time".into(),
-            )),
+        let mut accepted = match timeout(ACCEPT_TIME, self.send_request(&bytes)).await {
+            Ok(accepted) => accepted?,
+            Err(_) => {
+                return Err(HelperError::Unreachable(
+                    "it did not accept the call in time".into(),
+                ));
+            }
+        };
+        if held {
+            if !intent_is_written().await {
+                return Err(HelperError::Unrecorded);
+            }
+            let audit = self.audit.now();
+            accepted.release(&Release { audit }).await?;
         }
+        Ok(accepted)
     }
 
     /// Runs one operation to its end and keeps as much of its output as `capture` allows.

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
-use gatewren_wire::operations::{Decoder, Frame};
+use gatewren_wire::operations::{Decoder, Frame, Release};
 
 use super::error::HelperError;
 
@@ -54,6 +54,15 @@ impl RunningOperation {
                 n => self.decoder.push(self.buffer.get(..n).unwrap_or_default()),
             }
         }
+    }
+
+    /// Lets a held command run.
+    pub(super) async fn release(&mut self, release: &Release) -> Result<(), HelperError> {
+        let bytes = release.encode();
+        let bytes = bytes.map_err(|e| HelperError::Protocol(e.to_string()))?;
+        // Fails if the helper has refused the command and closed the connection; the next frame says why.
+        let _ = self.stream.write_all(&bytes).await;
+        Ok(())
     }
 
     /// Asks the helper to kill the operation, but keeps the connection for the remaining output and

@@ -19,6 +19,7 @@ mod methods;
 mod policy_watch;
 mod prompts;
 mod record;
+mod recorded_run;
 mod reference;
 mod resources;
 mod results;

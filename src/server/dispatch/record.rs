@@ -15,7 +15,7 @@ use super::reference;
 use gatewren_base::telemetry::Metrics;
 use gatewren_gate::policy::{Verdict, mode};
 use gatewren_store::vault::{
-    AuditEntry, AuditId, AuditOutcome, AuditTable, ReadRecord, Vault, VaultError,
+    AuditEntry, AuditId, AuditOutcome, AuditTable, ReadRecord, Vault, VaultError, WrittenIntent,
 };
 use gatewren_wire::protocol::{RpcError, TraceParent};
 use gatewren_wire::registry::{LongCall, Risk, Tool};
@@ -26,6 +26,8 @@ pub struct Record {
     in_flight: Option<DrainGuard>,
     metrics: Arc<Metrics>,
     audit: Option<(Vault, BegunRecord)>,
+    /// The wait for the intent, if it is not on the disk yet.
+    unwritten: Option<WrittenIntent>,
     tool: Arc<Tool>,
     agent: Arc<str>,
     space: Arc<str>,
@@ -37,6 +39,15 @@ pub struct Record {
     began: Instant,
     ended: bool,
     long: Option<Arc<LongCall>>,
+}
+
+/// When the intent of a call that changes something must be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntentOrder {
+    /// Before anything runs.
+    First,
+    /// Before the command of the call runs. It may be prepared meanwhile.
+    BeforeCommand,
 }
 
 /// What the audit has of a call that has begun.
@@ -72,19 +83,32 @@ impl Record {
         request: &ToolRequest,
         verdict: &Verdict,
     ) -> Result<Self, RpcError> {
+        Self::begin_in_order(engine, call, request, verdict, IntentOrder::First).await
+    }
+
+    /// Does the same. With [`IntentOrder::BeforeCommand`] it may return before the intent is on the disk, and
+    /// [`Self::take_unwritten`] returns the wait for it.
+    pub async fn begin_in_order(
+        engine: &Engine,
+        call: &Call,
+        request: &ToolRequest,
+        verdict: &Verdict,
+        order: IntentOrder,
+    ) -> Result<Self, RpcError> {
         let context = &call.context;
-        let audit = match &engine.vault {
+        let (audit, unwritten) = match &engine.vault {
             Some(vault) => {
-                let begun = begin_in_audit(vault, context, request, verdict).await?;
-                Some((vault.clone(), begun))
+                let begun = begin_in_audit(vault, context, request, verdict, order).await?;
+                (Some((vault.clone(), begun.0)), begun.1)
             }
-            None => None,
+            None => (None, None),
         };
         let ToolRequest { tool, cx, .. } = request;
         Ok(Self {
             in_flight: Some(DrainGuard::begin(&engine.in_flight)),
             metrics: engine.metrics.clone(),
             audit,
+            unwritten,
             tool: tool.clone(),
             agent: context.who.agent_id().shared(),
             space: context.who.space().clone(),
@@ -95,6 +119,16 @@ impl Record {
             ended: false,
             long: None,
         })
+    }
+
+    /// Takes the wait for the intent, if it is not on the disk yet.
+    pub fn take_unwritten(&mut self) -> Option<WrittenIntent> {
+        self.unwritten.take()
+    }
+
+    /// Marks the call as one without an intent, which could not be written: it gets no outcome either.
+    pub fn has_no_intent(&mut self) {
+        self.audit = None;
     }
 
     /// Marks the call as waiting for a person: the server may stop before they answer.
@@ -204,7 +238,8 @@ async fn begin_in_audit(
     context: &CallContext,
     request: &ToolRequest,
     verdict: &Verdict,
-) -> Result<BegunRecord, RpcError> {
+    order: IntentOrder,
+) -> Result<(BegunRecord, Option<WrittenIntent>), RpcError> {
     let ToolRequest { tool, cx, .. } = request;
     let mut room = [0; LONGEST_ADDRESS];
     let address = context.address.map_or("local", |ip| text_of(ip, &mut room));
@@ -235,16 +270,21 @@ async fn begin_in_audit(
         && cx.long_call().is_none();
     let begun = async {
         if only_reads && let Some(record) = audit.begin_read(entry.clone()).await? {
-            return Ok(BegunRecord::Read(record));
+            return Ok((BegunRecord::Read(record), None));
         }
         // Boxed: otherwise the future of a call that only reads would reserve space for it.
-        Box::pin(audit.intent(entry)).await.map(BegunRecord::Intent)
+        if order == IntentOrder::BeforeCommand {
+            let (id, unwritten) = Box::pin(audit.queue_intent(entry)).await?;
+            return Ok((BegunRecord::Intent(id), Some(unwritten)));
+        }
+        let id = Box::pin(audit.intent(entry)).await?;
+        Ok((BegunRecord::Intent(id), None))
     };
     begun.await.map_err(|cause| refusal(&cause))
 }
 
 /// Logs why a call cannot be recorded, and returns the error for its caller.
-fn refusal(cause: &VaultError) -> RpcError {
+pub fn refusal(cause: &VaultError) -> RpcError {
     let reference = reference::next();
     tracing::error!(%cause, %reference, "cannot write the intent of a call to the audit");
     RpcError::internal(&reference)

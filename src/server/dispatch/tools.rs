@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::call::{Call, CallOutcome, CallReply, ToolRequest};
-use super::call_log::CallLog;
 use super::changes::confirm::{ConfirmationRound, confirm};
 use super::changes::owner_approval::{OwnerProposal, propose_other, put_into_inbox};
 use super::changes::proposals::offers;
@@ -18,21 +17,20 @@ use super::elicitation::{StateBinding, arguments, ask, inputs, name, surrounding
 use super::engine::Engine;
 use super::host_rights::{is_on_host, judge_call};
 use super::included::with_included;
-use super::record::Record;
+use super::record::{IntentOrder, Record};
+use super::recorded_run::run_recorded;
 use super::reference;
 use super::schedules::check::with_check;
-use super::tasks::call_end::{CallEnd, StopReason};
+use super::tasks::call_end::StopReason;
 use super::tasks::long_call;
 use super::tasks::methods::check_declared;
 use super::tasks::promotion::{PromotionResult, TaskPromotion};
 use super::tool_lookup::callable;
-use gatewren_base::sys::{Requester, on_behalf_of};
-use gatewren_base::telemetry::redact_text;
 use gatewren_gate::auth::Principal;
-use gatewren_gate::policy::{Verdict, confirms, judge, sees, stricter_argument};
+use gatewren_gate::policy::{Verdict, confirms, judge, sees};
 use gatewren_wire::protocol::{Content, InputAnswers, RpcError, progress_token};
 use gatewren_wire::registry::{
-    Answer, BoxFuture, CallQuestion, Interruption, Permit, Risk, TaskSupport, Tool, ToolError,
+    Answer, BoxFuture, CallQuestion, Risk, TaskSupport, Tool, ToolError,
 };
 
 /// The maximum number of queued notifications of a call; if the queue is full, the tool waits.
@@ -194,7 +192,8 @@ async fn run(
         },
         verdict => verdict,
     };
-    let record = Record::begin(&engine, &call, &request, &verdict).await?;
+    let order = intent_order(&request.tool, &verdict);
+    let record = Record::begin_in_order(&engine, &call, &request, &verdict, order).await?;
     if let Verdict::Propose | Verdict::ConfirmOwner = verdict {
         let proposal = OwnerProposal::call(&request.tool, request.arguments, record);
         let waits = matches!(verdict, Verdict::ConfirmOwner) && wants_progress(&call);
@@ -224,6 +223,19 @@ async fn run(
         }
     };
     outcome_of(&engine, &call, &binding, answered).await
+}
+
+/// A command that may run is prepared while its intent is being written. What goes into the inbox names an intent.
+fn intent_order(tool: &Tool, verdict: &Verdict) -> IntentOrder {
+    let may_run = matches!(
+        verdict,
+        Verdict::Allow(_) | Verdict::Confirmed(_) | Verdict::Granted(_)
+    );
+    if may_run && tool.only_runs_command() {
+        IntentOrder::BeforeCommand
+    } else {
+        IntentOrder::First
+    }
 }
 
 async fn outcome_of(
@@ -283,111 +295,6 @@ pub(super) async fn call_read_only(
         return None;
     };
     Some(if failed { Err(text) } else { Ok(text) })
-}
-
-/// The words for a call that the policy denies.
-fn denial(request: &ToolRequest) -> String {
-    let name = request.tool.name();
-    // The agent sees the tool, so it is the argument that is denied.
-    if let Some(argument) = stricter_argument(&request.tool, &request.arguments) {
-        return format!(
-            "{name} with `{argument}` is not allowed for this agent; call it without `{argument}`. Nothing was done"
-        );
-    }
-    if request.cx.is_on_host() {
-        return format!(
-            "{name} is not allowed here: a program in this container has the rights of the host's root, and this \
-             agent may not run commands on the host"
-        );
-    }
-    format!("unknown tool: {name}")
-}
-
-/// Runs the tool and records how it ended. Dropping the future ends what the tool runs, and records that.
-async fn run_recorded(
-    engine: Arc<Engine>,
-    request: ToolRequest,
-    verdict: Verdict,
-    record: Record,
-) -> CallEnd {
-    let log = CallLog::begin(engine.catalog.log_offer(), &request).await;
-    let answer = match verdict {
-        Verdict::Allow(permit)
-        | Verdict::Confirmed(permit)
-        | Verdict::Granted(permit)
-        | Verdict::Approved(permit, _)
-        | Verdict::Scheduled(permit, _) => {
-            let requester = Requester::Agent(request.cx.caller().agent.clone());
-            on_behalf_of(requester, run_allowed(&engine, request, permit)).await
-        }
-        Verdict::Confirm | Verdict::ConfirmOwner | Verdict::Propose => Err(needs_approval().into()),
-        Verdict::Deny => Err(RpcError::invalid_params(denial(&request)).into()),
-    };
-    if let Some(log) = log {
-        log.end(&answer).await;
-    }
-    match answer {
-        Ok((answer, revision)) => {
-            record.end(if answer.failed { "failed" } else { "ok" }, revision);
-            Ok(answer.into_result())
-        }
-        Err(Interruption::Failed(error)) => {
-            record.end("failed", None);
-            Ok(Answer::from(error).into_result())
-        }
-        Err(Interruption::Ask(question)) => {
-            record.end("asked", None);
-            Err(StopReason::Ask(question))
-        }
-        Err(Interruption::Propose(other)) => Err(StopReason::Propose(Box::new((other, record)))),
-        Err(Interruption::Rpc(error)) => {
-            record.end("refused", None);
-            Err(StopReason::Rpc(error))
-        }
-    }
-}
-
-/// Runs a tool, and waits until the state reflects its effects.
-pub(super) async fn run_allowed(
-    engine: &Engine,
-    request: ToolRequest,
-    permit: Permit,
-) -> Result<(Answer, Option<u64>), Interruption> {
-    let (tool, cx) = (&request.tool, &request.cx);
-    let settling = tool
-        .syncs_state()
-        .then(|| engine.catalog.settling(cx.reference()));
-    let viewer = cx.caller().viewer();
-    let answer = tool.run(permit, request.arguments, request.cx).await;
-    let mut answer = answer.map_err(without_secrets)?;
-    let revision = match settling {
-        Some(settling) => settling.await,
-        None => None,
-    };
-    if let Some(revision) = revision {
-        // Capped at the newest revision that the caller can see: later changes elsewhere have no revision for the
-        // caller.
-        answer.reflect(revision.min(engine.newest(&viewer)));
-    }
-    Ok((answer, revision))
-}
-
-/// The error output of a failed program may contain secrets that the caller must not see.
-fn without_secrets(ended: Interruption) -> Interruption {
-    match ended {
-        Interruption::Failed(error) => Interruption::Failed(ToolError {
-            message: redact_text(&error.message).into_owned(),
-            ..error
-        }),
-        other => other,
-    }
-}
-
-fn needs_approval() -> ToolError {
-    ToolError::new(
-        "This call needs the owner's approval, which this server cannot request. Nothing was done.",
-    )
-    .hint("Ask the owner to do it, or to give this agent a policy that allows it.")
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use tokio::task::JoinSet;
 
 use super::call::ToolRequest;
 use super::engine::Engine;
+use super::recorded_run::run_allowed;
 use super::reference;
-use super::tools::run_allowed;
 use gatewren_base::sys::{Requester, on_behalf_of};
 use gatewren_gate::auth::Principal;
 use gatewren_wire::registry::{Answer, Interruption, Permit};

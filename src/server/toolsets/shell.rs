@@ -28,6 +28,7 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
         .answering("system_shell", Risk::Execute, on_host)
         .about(Scope::Host)
         .through(HelperClass::HostShell)
+        .only_runs_command()
         .titled("Run a command on the host")
         .returning::<ShellOutcome>()
         .startos("system.shell", &[("timeout", "timeout_s")])
@@ -35,6 +36,7 @@ pub fn tools(shell: Arc<Shell>) -> Toolset<Shell> {
         .answering("container_shell", Risk::Execute, in_container)
         .about(Scope::Container("container"))
         .through(HelperClass::ContainerShell)
+        .only_runs_command()
         .titled("Run a command in a container")
         .returning::<ShellOutcome>()
         .startos(

@@ -37,7 +37,7 @@ pub use audit::entry::{AuditEntry, AuditId, AuditOutcome};
 pub use audit::exact::{ExactArguments, SealedArgumentsCount};
 pub use audit::reader::{AuditExportHeader, AuditLine, AuditReader};
 pub use audit::sealing::{KeyPair, OpeningKey};
-pub use audit::table::{AuditTable, ReadRecord};
+pub use audit::table::{AuditTable, ReadRecord, WrittenIntent};
 pub use audit::trim::AuditRetention;
 pub use audit::uses::AgentUse;
 pub use error::VaultError;

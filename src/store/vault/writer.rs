@@ -21,6 +21,23 @@ const MAX_WAITING: usize = 4096;
 /// How often the thread checks for writes of other processes if the kernel reports no events.
 const LOOK_UNHINTED: Duration = Duration::from_millis(500);
 
+/// What a write does, in the words of an error, and what it must survive.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WriteKind {
+    pub doing: &'static str,
+    pub durability: Durability,
+}
+
+/// A write in the queue. Dropping it does not withdraw the write.
+pub(super) struct QueuedWrite<T>(oneshot::Receiver<Result<T, VaultError>>);
+
+impl<T> QueuedWrite<T> {
+    /// Waits for its commit, and returns its result.
+    pub(super) async fn committed(self) -> Result<T, VaultError> {
+        self.0.await.map_err(|_| VaultError::Stopped)?
+    }
+}
+
 /// Dropping it writes the queued jobs and ends the thread.
 pub(super) struct VaultWriter {
     path: Arc<Path>,
@@ -69,8 +86,22 @@ impl VaultWriter {
         work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T, VaultError> {
+        let slot = self.slot().await?;
+        let kind = WriteKind { doing, durability };
+        let queued = self.queue(slot, kind, work, then)?;
+        queued.committed().await
+    }
+
+    /// Queues the same in a reserved slot, without a wait. Jobs that are queued afterwards run after it.
+    pub(super) fn queue<T: Send + 'static>(
+        &self,
+        slot: OwnedSemaphorePermit,
+        kind: WriteKind,
+        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<QueuedWrite<T>, VaultError> {
+        let WriteKind { doing, durability } = kind;
         let (answer, answered) = oneshot::channel();
-        let place = self.slot().await?;
         let work = self.task(doing, work, move |outcome| {
             if let Ok(value) = &outcome {
                 then(value);
@@ -82,9 +113,9 @@ impl VaultWriter {
             durability,
             work,
             awaited: true,
-            place: Some(place),
+            place: Some(slot),
         })?;
-        answered.await.map_err(|_| VaultError::Stopped)?
+        Ok(QueuedWrite(answered))
     }
 
     /// Reserves a slot for a later row if one is free, which is almost always the case.

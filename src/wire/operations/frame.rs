@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
+
 use super::outcome::OperationEnd;
-use super::request::HelperRequest;
+use super::request::{HelperRequest, Release};
 
 /// The maximum payload of a frame; a longer one ends the connection.
 pub const MAX_FRAME_BYTES: usize = 256 * 1024;
@@ -17,6 +19,7 @@ const STDOUT: u8 = 3;
 const STDERR: u8 = 4;
 const END: u8 = 5;
 const STARTED: u8 = 6;
+const RELEASE: u8 = 7;
 
 /// An output stream of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +85,18 @@ impl HelperRequest {
     }
 }
 
+impl Release {
+    /// Encodes the release as a frame.
+    ///
+    /// # Errors
+    /// [`FrameError::TooLong`] when it exceeds [`MAX_FRAME_BYTES`].
+    pub fn encode(&self) -> Result<Vec<u8>, FrameError> {
+        let mut out = Vec::new();
+        put(&mut out, RELEASE, &json(self)?)?;
+        Ok(out)
+    }
+}
+
 /// Splits received bytes into frames, whatever the sizes of the reads.
 ///
 /// The buffer holds at most one frame and one more read. An error is final, because the bytes after it cannot be
@@ -117,9 +132,21 @@ impl Decoder {
     /// # Errors
     /// When the bytes are not a request.
     pub fn next_request(&mut self) -> Result<Option<HelperRequest>, FrameError> {
+        self.next_of(REQUEST)
+    }
+
+    /// Returns the release of a held command, or `None` if more bytes are needed.
+    ///
+    /// # Errors
+    /// When the bytes are not a release.
+    pub fn next_release(&mut self) -> Result<Option<Release>, FrameError> {
+        self.next_of(RELEASE)
+    }
+
+    fn next_of<T: DeserializeOwned>(&mut self, expected: u8) -> Result<Option<T>, FrameError> {
         match self.next_parts()? {
             None => Ok(None),
-            Some((REQUEST, payload)) => serde_json::from_slice(&payload)
+            Some((kind, payload)) if kind == expected => serde_json::from_slice(&payload)
                 .map(Some)
                 .map_err(FrameError::Payload),
             Some((kind, _)) => Err(FrameError::UnknownKind(kind)),
@@ -248,11 +275,27 @@ mod tests {
             reference: "r1".into(),
             requester: Some(gatewren_base::sys::Requester::Agent("a1".into())),
             audit: AuditHead::new(7, "0f".repeat(32)).ok(),
+            held: true,
         };
         let mut decoder = Decoder::default();
         decoder.push(&request.encode().unwrap());
         assert_eq!(decoder.next_request().unwrap(), Some(request));
         assert!(decoder.next_request().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_release_comes_out_again_and_is_no_request() {
+        for audit in [None, AuditHead::new(8, "0e".repeat(32)).ok()] {
+            let release = Release { audit };
+            let bytes = release.encode().unwrap();
+            let mut decoder = Decoder::default();
+            decoder.push(&bytes[..3]);
+            assert!(decoder.next_release().unwrap().is_none());
+            decoder.push(&bytes[3..]);
+            assert_eq!(decoder.next_release().unwrap(), Some(release));
+            decoder.push(&bytes);
+            assert!(decoder.next_request().is_err());
+        }
     }
 
     #[test]

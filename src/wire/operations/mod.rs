@@ -99,7 +99,7 @@ pub use processes::{ProcessOrder, ProcessUsage, ProcessUsageList};
 pub use reaper_messages::{MAX_LAUNCH_BYTES, MAX_REPORT_BYTES, ReaperLaunch, ReaperReport};
 pub use refusal::{OperationRefusal, RefusalCode};
 pub use repair::{HostRepair, RepairOutcome, RepairResult};
-pub use request::HelperRequest;
+pub use request::{HelperRequest, Release};
 pub use runtime_report::{EngineDescription, RuntimeReport};
 pub use snapshot_name::SnapshotName;
 pub use ssh_keys::{Fingerprint, PublicKey, SshAccount, SshKey, SshKeyAction, SshKeyChange};

@@ -14,6 +14,14 @@ impl Operation {
         self.facts().is_read_only
     }
 
+    /// Whether the operation runs a command that a client chose, while the caller waits.
+    pub fn is_command(&self) -> bool {
+        matches!(
+            self,
+            Self::HostCommand { .. } | Self::ContainerCommand { .. }
+        )
+    }
+
     /// The container that the operation is about, if any.
     pub fn container(&self) -> Option<&ContainerRef> {
         self.facts().container

@@ -1,4 +1,4 @@
-//! The first frame of a connection to the helper.
+//! What the front sends on a connection to the helper: the request, and the release of a held command.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,19 @@ pub struct HelperRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<Requester>,
     /// The last row of the front's audit; absent if the front keeps none or has written none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditHead>,
+    /// Whether the helper only prepares a command, and runs it after a [`Release`]: the call's intent is still on its
+    /// way to the disk. Only commands can be held.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
+}
+
+/// The second frame of a connection, for a held command: it may run. Without it the command never runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// The last row of the front's audit, which is the command's own intent or a later row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditHead>,
 }

@@ -38,6 +38,7 @@ pub struct Tool {
     or_needs: Option<HelperClass>,
     is_available: Option<AvailabilityCheck>,
     syncs_state: bool,
+    only_runs_command: bool,
     makes_target: bool,
     remembers: bool,
     needs_offers: bool,
@@ -68,6 +69,7 @@ impl Tool {
             or_needs: None,
             is_available: None,
             syncs_state: false,
+            only_runs_command: false,
             makes_target: false,
             remembers: false,
             needs_offers: false,
@@ -209,6 +211,11 @@ impl Tool {
         self.syncs_state
     }
 
+    /// Whether all that it does is to run one command, which can be prepared while the call is being recorded.
+    pub fn only_runs_command(&self) -> bool {
+        self.only_runs_command
+    }
+
     /// Whether it can create the target of its calls, so that this need not exist before.
     pub fn makes_target(&self) -> bool {
         self.makes_target
@@ -322,6 +329,10 @@ impl Tool {
 
     pub(super) fn set_syncs_state(&mut self) {
         self.syncs_state = true;
+    }
+
+    pub(super) fn set_only_runs_command(&mut self) {
+        self.only_runs_command = true;
     }
 
     pub(super) fn set_makes_target(&mut self) {

@@ -194,6 +194,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(Tool::set_syncs_state)
     }
 
+    /// Declares that all that the last row does is to run one command.
+    #[must_use]
+    pub fn only_runs_command(self) -> Self {
+        self.last(Tool::set_only_runs_command)
+    }
+
     /// Declares that the last row can create the target of its calls.
     #[must_use]
     pub fn makes_target(self) -> Self {

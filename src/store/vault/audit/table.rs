@@ -1,5 +1,6 @@
 //! The audit: records the intent before a call runs and the outcome after it.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,6 +19,7 @@ use crate::vault::job::Durability;
 #[cfg(test)]
 use crate::vault::open;
 use crate::vault::shared::SharedVault;
+use crate::vault::writer::{QueuedWrite, WriteKind};
 
 /// The row of `meta` with the number of the last audit row before this run of the server.
 pub(in crate::vault) const RUN_AFTER: &str = "audit_run_after";
@@ -35,6 +37,9 @@ impl ReadRecord {
         &self.id
     }
 }
+
+/// The wait until an intent is on the disk and survives a power cut.
+pub type WrittenIntent = Pin<Box<dyn Future<Output = Result<(), VaultError>> + Send>>;
 
 /// Access to the table.
 pub struct AuditTable<'a> {
@@ -77,15 +82,33 @@ impl<'a> AuditTable<'a> {
         Ok(id)
     }
 
+    /// Queues the intent of a call, and returns the wait for it. Until that is over the call may prepare what it does, but
+    /// do nothing. An outcome that is queued afterwards is written after the intent.
+    pub async fn queue_intent(
+        &self,
+        entry: AuditEntry<'_>,
+    ) -> Result<(AuditId, WrittenIntent), VaultError> {
+        let id = AuditId::new(self.shared.ids.next());
+        let row = UnnumberedRow::of_intent(&id, &entry);
+        let written = self.queue_row(row).await?;
+        Ok((id, Box::pin(written.committed())))
+    }
+
     async fn write_intent(&self, row: UnnumberedRow) -> Result<(), VaultError> {
-        let (doing, durability) = ("write to the audit", Durability::Power);
+        self.queue_row(row).await?.committed().await
+    }
+
+    async fn queue_row(&self, row: UnnumberedRow) -> Result<QueuedWrite<()>, VaultError> {
+        let kind = WriteKind {
+            doing: "write to the audit",
+            durability: Durability::Power,
+        };
         let tail = Arc::clone(&self.shared.trail.tail);
         let work = move |connection: &Connection| append(connection, &tail, &row);
         let shared = Arc::clone(&self.shared.trail);
         let writer = &self.shared.writer;
-        writer
-            .write(doing, durability, work, move |()| shared.succeeded())
-            .await
+        let slot = writer.slot().await?;
+        writer.queue(slot, kind, work, move |()| shared.succeeded())
     }
 
     /// Begins the record of a call that only reads, and reserves the place of its row in the queue. The call must not
