@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ffi};
 
+use super::audit::row::RowInserter;
 use super::job::{Durability, QueuedWork, WriterJob};
 use super::queue::{OrderReceiver, TakenOrders};
 
@@ -121,13 +122,14 @@ impl File<'_> {
             (self.hooks.forget)();
             return self.run("ROLLBACK");
         }
+        let mut rows = RowInserter::new(self.connection);
         let gives_way = group.len() <= LARGEST_GIVING_WAY;
         for (number, job) in group.iter_mut().enumerate() {
             if gives_way && number % ROWS_AT_ONCE == ROWS_AT_ONCE - 1 {
                 std::thread::yield_now();
             }
             if let QueuedWork::Row(row) = &mut job.work {
-                if !row.run(self.connection) {
+                if !row.run(&mut rows) {
                     (self.hooks.forget)();
                     self.still_open()?;
                 }

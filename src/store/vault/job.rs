@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::audit::row::RowInserter;
 use super::audit::row_job::AuditRowJob;
 
 /// What a write must survive.
@@ -64,7 +65,7 @@ pub(super) enum QueuedWork {
 impl QueuedWork {
     pub(super) fn run(&mut self, connection: &Connection) -> bool {
         match self {
-            Self::Row(row) => row.run(connection),
+            Self::Row(row) => row.run(&mut RowInserter::new(connection)),
             Self::Other(work) => work.run(connection),
         }
     }

@@ -4,10 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rusqlite::Connection;
-
 use super::chain_tail::ChainTail;
-use super::row::{UnnumberedRow, append};
+use super::row::{RowInserter, UnnumberedRow};
 use crate::vault::error::VaultError;
 
 /// The data that all rows share.
@@ -49,8 +47,8 @@ impl AuditRowJob {
     }
 
     /// Appends the row. Returns false if that failed.
-    pub(in crate::vault) fn run(&mut self, connection: &Connection) -> bool {
-        let added = append(connection, &self.trail.tail, &self.record);
+    pub(in crate::vault) fn run(&mut self, rows: &mut RowInserter<'_>) -> bool {
+        let added = rows.append(&self.trail.tail, &self.record);
         self.failed = added.err().map(Box::new);
         self.failed.is_none()
     }
