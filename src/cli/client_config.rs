@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ variable GATEWREN_TOKEN or asks; --new-token gives the agent a new one, and --to
 const MAX_TOKEN_FILE: u64 = 4096;
 
 /// The default address of `try`.
-const OF_TRY: &str = "127.0.0.1:8443";
+const OF_TRY: &str = "localhost:8443";
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
@@ -92,6 +93,15 @@ pub fn run(args: &ClientConfigArgs) -> ExitCode {
     }
 }
 
+/// Returns an address as a client on this host can reach it: some clients cannot connect by address.
+fn name_of(bound: &SocketAddr) -> String {
+    if bound.ip().is_loopback() {
+        format!("localhost:{}", bound.port())
+    } else {
+        bound.to_string()
+    }
+}
+
 /// The output.
 struct ClientConfigOutput {
     /// For the person, on standard error.
@@ -111,7 +121,7 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
                 .listen
                 .iter()
                 .find(|bound| !bound.ip().is_unspecified());
-            bound.map_or_else(|| OF_TRY.to_owned(), ToString::to_string)
+            bound.map_or_else(|| OF_TRY.to_owned(), name_of)
         }
         None => reached_at(&settings),
     };
@@ -226,10 +236,7 @@ fn complete_address(asked: &str, settings: &Settings) -> Result<String, String> 
     if authority.port_u16().is_some() {
         return Ok(authority.to_string());
     }
-    let port = settings
-        .listen
-        .first()
-        .map_or(8443, std::net::SocketAddr::port);
+    let port = settings.listen.first().map_or(8443, SocketAddr::port);
     Ok(format!("{}:{port}", authority.host()))
 }
 

@@ -44,7 +44,7 @@ pub fn run(args: &MetricsArgs) -> ExitCode {
 
 fn act(args: &MetricsArgs) -> Result<String, String> {
     // The order matters: root's own files are read before root privileges are dropped.
-    let settings = args.place.settings()?;
+    let settings = args.place.settings_in_directory()?;
     let vault = args.place.vault()?;
     let runtime = runtime::build().map_err(|e| e.to_string())?;
     match args.subcommand {

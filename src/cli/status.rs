@@ -45,6 +45,8 @@ struct Status {
     kept: Result<VaultSummary, String>,
     /// The containers, from the state; empty if the state cannot be read.
     containers: Vec<ContainerCount>,
+    /// The options that name this gatewren, for the commands in hints.
+    options: String,
 }
 
 /// The results from the vault.
@@ -120,6 +122,7 @@ async fn look(args: &StatusArgs, settings: &Settings) -> Status {
         unit: unit.filter(UnitState::is_installed),
         kept,
         containers: containers.unwrap_or_default(),
+        options: args.place.options(),
     }
 }
 
@@ -209,7 +212,8 @@ impl Status {
         let mut lines = vec![match &self.silent {
             None => format!("gatewren {version} serves MCP at {}", self.url),
             Some(why) => format!(
-                "gatewren {version} does not answer at {why}\n  to find the cause, run: gatewren doctor"
+                "gatewren {version} does not answer at {why}\n  to find the cause, run: gatewren doctor{}",
+                self.options
             ),
         }];
         if let Some(unit) = &self.unit {
@@ -220,7 +224,7 @@ impl Status {
             ));
         }
         match &self.kept {
-            Ok(kept) => lines.extend(kept.lines()),
+            Ok(kept) => lines.extend(kept.lines(&self.options)),
             Err(cause) => lines.push(format!("  agents, inbox and calls cannot be read: {cause}")),
         }
         lines.extend(self.containers.iter().map(ContainerCount::line));
@@ -275,15 +279,16 @@ impl VaultSummary {
             .collect()
     }
 
-    fn lines(&self) -> Vec<String> {
+    /// The lines for a person; `options` belong to the commands in them.
+    fn lines(&self, options: &str) -> Vec<String> {
         let seen = match self.last_active_agent() {
             Some((name, at)) => format!("; last used by {} at {}", sanitize(name), rfc3339(at)),
             None => String::new(),
         };
         let to_do = if self.active() == 0 {
-            ": gatewren agent add NAME --policy observe"
+            format!(": gatewren agent add NAME --policy observe{options}")
         } else {
-            ""
+            String::new()
         };
         let mut lines = vec![format!(
             "  agents  {} have access{to_do}{seen}",
@@ -293,7 +298,7 @@ impl VaultSummary {
         if let Some((name, at)) = expiring.iter().min_by_key(|(_, at)| *at) {
             lines.push(format!(
                 "  tokens  {} expire within 30 days, first the one of {} at {}: gatewren agent edit NAME --expires \
-                 365d",
+                 365d{options}",
                 expiring.len(),
                 sanitize(name),
                 rfc3339(*at)
@@ -301,7 +306,7 @@ impl VaultSummary {
         }
         lines.push(match self.waiting {
             0 => "  inbox   no open changes".to_owned(),
-            some => format!("  inbox   {some} open: gatewren inbox list"),
+            some => format!("  inbox   {some} open: gatewren inbox list{options}"),
         });
         lines.extend(self.schedules.line());
         lines.extend(self.watches.line());
@@ -309,7 +314,9 @@ impl VaultSummary {
             lines.push(format!("  calls   last one: {} at {at}", sanitize(call)));
         }
         if !self.password {
-            lines.push("  owner   the page has no password yet: gatewren owner setup".to_owned());
+            lines.push(format!(
+                "  owner   the page has no password yet: gatewren owner setup{options}"
+            ));
         }
         lines
     }

@@ -1,12 +1,13 @@
 //! `gatewren try`: runs everything on embedded defaults, for a first look and for tests.
 
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::json;
 
+use super::console::listen::Listen;
 use super::console::output::fail;
 use super::console::runtime;
 use gatewren_base::config::{LogLevel, Preset, Settings};
@@ -21,9 +22,9 @@ use gatewren_server::app::{
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct TryArgs {
-    /// The address to listen on; port 0 picks a free one
+    /// The port, or an address and a port, to listen on; 127.0.0.1:0 picks a free port of this host alone
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8443")]
-    listen: SocketAddr,
+    listen: Listen,
 
     /// Serve only the process that starts this command, on standard input and output
     #[arg(long, conflicts_with_all = ["listen", "json"])]
@@ -82,13 +83,12 @@ pub fn run(args: &TryArgs) -> ExitCode {
 
 async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
     let directory = directory(args)?;
-    let sockets = open_sockets(&[args.listen])
-        .await
-        .map_err(|e| e.to_string())?;
+    let listen = args.listen.address(Ipv4Addr::LOCALHOST);
+    let sockets = open_sockets(&[listen]).await.map_err(|e| e.to_string())?;
     let bound = sockets
         .first()
         .and_then(|socket| socket.local_addr().ok())
-        .unwrap_or(args.listen);
+        .unwrap_or(listen);
     let mut plan = plan(args, &directory);
     plan.settings.listen = vec![bound];
     plan.address = Some(reachable(bound));

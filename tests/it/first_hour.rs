@@ -84,6 +84,9 @@ fn doctor_makes_a_real_call_and_leaves_no_token_behind() {
             .collect();
         assert_eq!(made.len(), 1, "{agents:?}");
         assert_eq!(made[0]["state"], "expired", "{:?}", made[0]);
+        let shown = run(&server, &["agent", "list"]).stdout;
+        let shown = String::from_utf8(shown).unwrap();
+        assert!(!shown.contains("gatewren-doctor"), "{shown}");
     }
     let said = json_of(&run(&server, &["doctor", "--json", "--no-self-test"]));
     assert_eq!(found(&said, "call").0, Vec::<String>::new());

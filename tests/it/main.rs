@@ -143,4 +143,5 @@ mod state_writers;
 mod support;
 mod sweep;
 mod top;
+mod trial_hints;
 mod watches;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::console::table::table;
+use super::super::doctor::DOCTOR;
 use super::context::CliContext;
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::owner_actions::{sanitize, token_status};
@@ -22,8 +23,15 @@ pub fn run(context: &CliContext) -> Result<String, String> {
     }
     let head = ["id", "name", "policy", "space", "state", "last used"].map(str::to_owned);
     let mut rows = vec![head];
-    rows.extend(agents.iter().map(|agent| cells(context, agent)));
+    let shown = agents.iter().filter(|agent| !is_idle_doctor(agent));
+    rows.extend(shown.map(|agent| cells(context, agent)));
     Ok(table(&rows))
+}
+
+/// Whether this is the agent of `gatewren doctor` between two runs, which would only look like a token that has
+/// expired. JSON has it.
+fn is_idle_doctor(agent: &Agent) -> bool {
+    agent.name == DOCTOR && !agent.has_valid_token()
 }
 
 /// An agent as JSON, without the details of its policy.

@@ -1,5 +1,6 @@
 //! What all subcommands share: output, tables, runtime, and which gatewren they are about.
 
+pub mod listen;
 pub mod listener;
 pub mod output;
 pub mod program;

@@ -1,11 +1,13 @@
 //! The gatewren that a command is about: the service of the settings, or a directory of `try`.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
 use gatewren_base::config::{SETTINGS_FILE, Settings};
-use gatewren_base::sys::{LockHolder, act_as_owner_of};
+use gatewren_base::sys::{LockHolder, act_as_owner_of, is_root, sanitize};
 use gatewren_store::vault::Vault;
 
 /// The arguments of a command with subcommands about one gatewren.
@@ -36,6 +38,19 @@ pub struct InstanceArgs {
     dir: Option<PathBuf>,
 }
 
+/// The error for a file that this user cannot read.
+fn unreadable(file: &Path, cause: &io::Error) -> String {
+    let what = format!("cannot read {}: {cause}", file.display());
+    if cause.kind() != io::ErrorKind::PermissionDenied || is_root() {
+        return what;
+    }
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    format!(
+        "{what}. Run it as root: sudo gatewren {}",
+        sanitize(&words.join(" "))
+    )
+}
+
 impl InstanceArgs {
     /// Returns the path of a database in the state directory. It must exist, because only the server creates
     /// databases.
@@ -48,7 +63,11 @@ impl InstanceArgs {
             None => self.settings()?.state_dir,
         };
         let file = directory.join(name);
-        if file.exists() {
+        let exists = file
+            .try_exists()
+            .map_err(|cause| unreadable(&file, &cause))?;
+        if exists {
+            File::open(&file).map_err(|cause| unreadable(&file, &cause))?;
             return match act_as_owner_of(&directory) {
                 Ok(()) => Ok(file),
                 Err(cause) => Err(format!(
@@ -92,6 +111,15 @@ impl InstanceArgs {
             .and_then(|holder| holder.address)
             .map_or(settings.listen, |address| vec![address]);
         Ok(settings)
+    }
+
+    /// The options as a further command needs them, after a space; empty if there are none.
+    pub fn options(&self) -> String {
+        let option = |name: &str, path: &Option<PathBuf>| match path {
+            Some(path) => format!(" --{name} {}", sanitize(&path.to_string_lossy())),
+            None => String::new(),
+        };
+        option("config", &self.config) + &option("dir", &self.dir)
     }
 
     /// Whether the settings are those of the service.

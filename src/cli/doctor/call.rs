@@ -15,7 +15,7 @@ use gatewren_gate::owner_actions::{admit, edit, rotate};
 use gatewren_store::vault::{Agent, Vault};
 
 /// The agent that calls; it is expired between two runs.
-const NAME: &str = "gatewren-doctor";
+pub const NAME: &str = "gatewren-doctor";
 
 /// The tool that it calls, and the only one that it may.
 const TOOL: &str = "whoami";

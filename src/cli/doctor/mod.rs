@@ -15,4 +15,5 @@ mod service;
 mod stores;
 mod watches;
 
+pub use call::NAME as DOCTOR;
 pub use entry::{DoctorArgs, run};

@@ -1,47 +1,17 @@
 //! The answers for `init`: from options, from the terminal, and otherwise the current values.
 
 use std::io::{self, BufRead as _, Write as _};
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
+use std::str::FromStr as _;
 
 use toml::Value;
 
+use super::super::console::listen::Listen;
 use super::fragment::WantedSetting;
 use super::profile::{self, HelperProfile};
 use super::runtimes::{HostRuntimes, MEANING, parse_runtimes, runtime_words};
 use gatewren_base::config::{Preset, RuntimeKind, Settings, TlsMode};
 use gatewren_server::app::server_names;
-
-/// Where to listen: `9443`, or `192.168.1.10:9443` for only this address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listen {
-    /// All addresses of the host.
-    Port(u16),
-    /// Only this address.
-    Address(SocketAddr),
-}
-
-impl FromStr for Listen {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let port = || text.parse().ok().filter(|port| *port != 0).map(Self::Port);
-        let address = || text.parse().ok().map(Self::Address);
-        port().or_else(address).ok_or_else(|| {
-            format!("{text:?} is neither a port such as 8443 nor an address and a port such as 192.168.1.10:8443")
-        })
-    }
-}
-
-impl std::fmt::Display for Listen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Port(port) => port.fmt(f),
-            Self::Address(address) => address.fmt(f),
-        }
-    }
-}
 
 /// The files of the owner's own certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,16 +196,6 @@ fn read_answer(question: &str, offer: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_place_to_listen_is_a_port_or_an_address() {
-        assert_eq!("9443".parse(), Ok(Listen::Port(9443)));
-        let address = "192.168.1.10:9443".parse().unwrap();
-        assert_eq!("192.168.1.10:9443".parse(), Ok(Listen::Address(address)));
-        for bad in ["", "0", "box.lan:8443", "70000"] {
-            assert!(bad.parse::<Listen>().is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn nothing_is_wished_that_nobody_said() {

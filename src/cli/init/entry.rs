@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::super::console::listen::Listen;
 use super::super::console::listener::{LocalServer, in_url};
 use super::super::console::output::conclude;
 use super::super::console::runtime;
 use super::super::console::target::InstanceArgs;
 use super::super::owner_action::owner_context;
-use super::answers::{CertificateFiles, InitAnswers, Listen, OfferedValues};
+use super::answers::{CertificateFiles, InitAnswers, OfferedValues};
 use super::authority;
 use super::fragment::InitFragment;
 use super::profile::{HelperProfile, apply_profile};

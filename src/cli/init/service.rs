@@ -4,9 +4,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use super::super::console::listen::Listen;
 use super::super::console::program::succeeds;
 use super::super::units::UnitState;
-use super::answers::Listen;
 
 /// The socket unit has the port; this drop-in changes it without editing the package's file (systemd.unit(5)).
 const DROP_IN: &str = "/etc/systemd/system/gatewren.socket.d/10-init.conf";

@@ -21,10 +21,15 @@ pub enum LoginError {
 impl fmt::Display for LoginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Later(seconds) => {
+                return write!(
+                    f,
+                    "too many attempts to sign in; try again in {seconds} seconds"
+                );
+            }
             Self::Wrong => {
                 "this is not the owner's password; root sets it with gatewren owner set-password"
             }
-            Self::Later(_) => "too many attempts to sign in; wait, then try again",
             Self::Busy => "too many sign-ins at once; try again soon",
             Self::Unavailable => "sign-in is not available at the moment; try again soon",
         })

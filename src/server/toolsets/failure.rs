@@ -9,6 +9,9 @@ const CONTAINER: &str = "container";
 /// What the message about a frozen container names.
 const UNFREEZE: &str = "container_unfreeze";
 
+/// What the message about a stopped container may name.
+const START: &str = "container_start";
+
 /// Converts the message, and adds a hint to a neighbouring tool where one helps.
 pub fn failed(error: BackendError) -> Interruption {
     let names = |word: &str| error.message.contains(word);
@@ -17,7 +20,7 @@ pub fn failed(error: BackendError) -> Interruption {
             Some("container_list lists the containers.".to_owned())
         }
         // A start does not help a frozen container, and the message names the tool that does.
-        ErrorKind::NotRunning if names(UNFREEZE) => None,
+        ErrorKind::NotRunning if names(UNFREEZE) || names(START) => None,
         ErrorKind::NotRunning => Some("container_start starts it.".to_owned()),
         _ => None,
     };
@@ -46,6 +49,8 @@ mod tests {
     fn a_hint_names_a_tool_only_where_it_helps() {
         let stopped = hint(ErrorKind::NotRunning, "container 'a' is stopped");
         assert_eq!(stopped.as_deref(), Some("container_start starts it."));
+        let says_it = "container 'a' is stopped; start it first (container_start)";
+        assert_eq!(hint(ErrorKind::NotRunning, says_it), None);
         let frozen = "container 'a' is frozen; let it go on first (container_unfreeze)";
         assert_eq!(hint(ErrorKind::NotRunning, frozen), None);
         let absent = "there is no container 'a'";

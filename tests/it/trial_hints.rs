@@ -1,0 +1,83 @@
+//! What the command line says about a trial works in that trial: hints, addresses, and who may read it.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::machine::{is_root, skip};
+use crate::support::server::{Directory, server};
+
+/// The user and group "nobody".
+const NOBODY: u32 = 65_534;
+
+fn gatewren(words: &[&str], directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    command.args(words).arg("--dir").arg(directory);
+    command
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
+}
+
+fn said(words: &[&str], directory: &Path) -> String {
+    text(&gatewren(words, directory).output().unwrap())
+}
+
+#[test]
+fn a_hint_names_the_directory_and_works_as_it_is() {
+    let home = Directory::new();
+    let _server = server().directory(&home.0).start();
+    let status = said(&["status"], &home.0);
+    let hint = status
+        .lines()
+        .find_map(|line| line.split_once("gatewren owner setup"));
+    let (_, options) = hint.unwrap_or_else(|| panic!("no hint: {status}"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    let done = command
+        .args(["owner", "setup"])
+        .args(options.split_whitespace());
+    let done = done.output().unwrap();
+    assert!(done.status.success(), "{options}: {}", text(&done));
+}
+
+#[test]
+fn a_trial_is_named_as_its_clients_reach_it() {
+    let home = Directory::new();
+    let server = server().directory(&home.0).listen("localhost:0").start();
+    let port = server.address().port();
+    let near = format!("https://localhost:{port}/mcp");
+    let claude = said(&["client-config", "claude-code"], &home.0);
+    assert!(claude.contains(&near), "{claude}");
+    assert!(!claude.contains("by name, not by address"), "{claude}");
+    let metrics = said(&["metrics", "show"], &home.0);
+    assert!(metrics.contains(&format!("127.0.0.1:{port}")), "{metrics}");
+}
+
+#[test]
+fn who_may_not_read_the_vault_is_told_so_and_what_to_type() {
+    if !is_root() {
+        return skip("another user needs root");
+    }
+    let home = Directory::new();
+    let server = server().directory(&home.0).start();
+    // A copy: this user may not reach the folder of the build either.
+    let program = std::env::temp_dir().join(format!("gatewren-it-copy-{}", server.pid()));
+    crate::support::machine::install_program(Path::new(env!("CARGO_BIN_EXE_gatewren")), &program);
+    let mut command = Command::new(&program);
+    command.args(["agent", "list", "--dir"]).arg(&home.0);
+    let output = command.uid(NOBODY).gid(NOBODY).output();
+    std::fs::remove_file(&program).unwrap();
+    let said = text(&output.unwrap());
+    let vault = home.join("vault.db");
+    let expected = [
+        format!("cannot read {}: Permission denied", vault.display()),
+        format!("sudo gatewren agent list --dir {}", home.0.display()),
+    ];
+    for words in expected {
+        assert!(said.contains(&words), "{said}");
+    }
+    let absent = Directory::new();
+    let said = self::said(&["agent", "list"], &absent.0);
+    assert!(said.contains("start gatewren once"), "{said}");
+}
