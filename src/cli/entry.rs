@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use gatewren_base::sys::refuse_huge_pages;
 
 #[cfg(feature = "everything")]
 use super::everything;
+use super::help::with_whole_paragraphs;
 use super::process::{helper, jail, reaper, serve, unit_client};
 use super::{
     agent, audit, backup, bridge, cert, check, client_config, completions, describe, doctor, inbox,
@@ -119,7 +120,9 @@ pub fn main() -> ExitCode {
         _ => {}
     }
     refuse_huge_pages();
-    match Cli::parse().command {
+    let parsed = with_whole_paragraphs(Cli::command()).get_matches();
+    let parsed = Cli::from_arg_matches(&parsed).unwrap_or_else(|error| error.exit());
+    match parsed.command {
         Commands::Try(args) => try_out::run(&args),
         Commands::Init(args) => init::run(&args),
         Commands::Serve(args) => serve::run(&args),
@@ -169,6 +172,6 @@ mod tests {
 
     #[test]
     fn each_help_fits_a_screen() {
-        fits(&mut Cli::command());
+        fits(&mut with_whole_paragraphs(Cli::command()));
     }
 }

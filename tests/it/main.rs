@@ -76,6 +76,7 @@ mod flow_updates;
 mod full_disk;
 mod fuzz_corpus;
 mod held_commands;
+mod help_texts;
 mod helper;
 mod helper_fairness;
 mod helper_hostile;
