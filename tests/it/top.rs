@@ -1,7 +1,7 @@
 //! `gatewren top`: what runs, waits and has ended, on a terminal and without one.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -78,8 +78,29 @@ fn in_terminal(directory: &Path, typescript: &Path) -> Option<Child> {
     );
     let mut script = Command::new("script");
     script.args(["-q", "-e", "-f", "-c", &line]).arg(typescript);
-    script.stdin(Stdio::null()).stdout(Stdio::null());
+    script.stdin(Stdio::piped()).stdout(Stdio::null());
     script.spawn().ok()
+}
+
+#[test]
+fn the_key_q_ends_it_and_no_other_key_does() {
+    let home = Directory::new();
+    let _server = server().directory(&home.0).start();
+    let typescript = home.join("typescript");
+    let Some(mut script) = in_terminal(&home.0, &typescript) else {
+        crate::support::machine::skip("there is no script(1)");
+        return;
+    };
+    let drawn = || std::fs::read_to_string(&typescript).unwrap_or_default();
+    wait_until("it draws", IN_TIME, || drawn().contains("\u{1b}[?1049h"));
+    let mut keys = script.stdin.take().unwrap();
+    keys.write_all(b"x\n").unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(script.try_wait().unwrap(), None);
+    keys.write_all(b"q").unwrap();
+    wait_until("it ends", IN_TIME, || script.try_wait().unwrap().is_some());
+    assert_eq!(script.wait().unwrap().code(), Some(0));
+    assert!(drawn().contains("\u{1b}[?1049l"), "{:?}", drawn());
 }
 
 #[test]

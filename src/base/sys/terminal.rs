@@ -1,14 +1,19 @@
-//! The terminal: its size, and reading a hidden line from it or from a pipe in its place.
+//! The terminal: its size, single keys, and reading a hidden line from it or from a pipe in its place.
 
+use std::future::pending;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
 use nix::libc;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use tokio::sync::mpsc;
 
 use super::secret::{Secret, Zeroizing};
 
 /// The longest line, in bytes; a longer one is truncated, and is not a password.
 const MAX_BYTES: usize = 4096;
+
+/// The number of pressed keys that wait; then the terminal keeps the rest.
+const MAX_KEYS: usize = 16;
 
 /// Reads a line from standard input. On a terminal, the question is shown and the answer is not echoed. A pipe is
 /// read unchanged, up to the end of its first line.
@@ -17,7 +22,7 @@ pub fn read_hidden(question: &str) -> io::Result<Secret> {
     let hidden = if input.is_terminal() {
         // Standard output may be read by a program.
         write!(io::stderr(), "{question}: ")?;
-        Some(Hidden::begin()?)
+        Some(ChangedTerminal::without(LocalFlags::ECHO)?)
     } else {
         None
     };
@@ -52,20 +57,65 @@ pub fn terminal_size() -> Option<(usize, usize)> {
     (result == 0 && size.0 > 0 && size.1 > 0).then_some(size)
 }
 
-/// The previous terminal settings; dropping it turns echo on again.
-struct Hidden(Termios);
+/// The keys that are pressed on the terminal at standard input. Dropping it gives the terminal back.
+pub struct PressedKeys {
+    keys: mpsc::Receiver<u8>,
+    _changed: Option<ChangedTerminal>,
+}
 
-impl Hidden {
-    fn begin() -> io::Result<Self> {
+impl PressedKeys {
+    /// Receives each key at once from now on, without showing it. Ctrl-C stays a signal. There are no keys if standard
+    /// input is not a terminal.
+    pub fn receive() -> io::Result<Self> {
+        let (sender, keys) = mpsc::channel(MAX_KEYS);
+        let changed = if io::stdin().is_terminal() {
+            let changed = ChangedTerminal::without(LocalFlags::ICANON | LocalFlags::ECHO)?;
+            // It waits in a read of the terminal until the process ends.
+            std::thread::Builder::new()
+                .name("keys".to_owned())
+                .spawn(move || send_keys(&sender))?;
+            Some(changed)
+        } else {
+            None
+        };
+        Ok(Self {
+            keys,
+            _changed: changed,
+        })
+    }
+
+    /// Waits for the next key, a byte; without a terminal for ever.
+    pub async fn next(&mut self) -> u8 {
+        match self.keys.recv().await {
+            Some(key) => key,
+            None => pending().await,
+        }
+    }
+}
+
+fn send_keys(sender: &mpsc::Sender<u8>) {
+    let mut key = [0];
+    while matches!(io::stdin().lock().read(&mut key), Ok(1)) {
+        if sender.blocking_send(key[0]).is_err() {
+            return;
+        }
+    }
+}
+
+/// The previous terminal settings; dropping it restores them.
+struct ChangedTerminal(Termios);
+
+impl ChangedTerminal {
+    fn without(flags: LocalFlags) -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
-        let mut hidden = before.clone();
-        hidden.local_flags.remove(LocalFlags::ECHO);
-        tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &hidden)?;
+        let mut changed = before.clone();
+        changed.local_flags.remove(flags);
+        tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &changed)?;
         Ok(Self(before))
     }
 }
 
-impl Drop for Hidden {
+impl Drop for ChangedTerminal {
     fn drop(&mut self) {
         // An error cannot be reported here.
         let _ = tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &self.0);

@@ -13,7 +13,7 @@ use super::super::console::runtime;
 use super::super::console::target::InstanceArgs;
 use super::page::{as_json, page};
 use super::view::TopState;
-use gatewren_base::sys::{now_ms, terminal_size};
+use gatewren_base::sys::{PressedKeys, now_ms, terminal_size};
 use gatewren_store::vault::VaultPoller;
 
 /// The size to use if the terminal does not report its own: rows and columns.
@@ -29,7 +29,7 @@ const WIPE_LINE: &str = "\x1b[K\r\n";
 const WIPE_REST: &str = "\x1b[J";
 
 const NOTES: &str = "\
-It reads the audit, as gatewren audit list does, and updates the page until Ctrl-C. If standard output is
+It reads the audit, as gatewren audit list does, and updates the page until q or Ctrl-C. If standard output is
 not a terminal, it prints one page and exits. It shows calls that began in the newest 20000 audit rows.";
 
 /// The arguments of the command.
@@ -87,9 +87,13 @@ async fn draw(glance: &VaultPoller, mut view: TopState, every: Duration) -> Resu
     let mut resized = signal(SignalKind::window_change()).map_err(words)?;
     let mut looks = interval(every);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut keys = PressedKeys::receive().map_err(words)?;
     let _screen = Screen::enter().map_err(words)?;
     loop {
         tokio::select! {
+            key = keys.next() => if matches!(key, b'q' | b'Q') {
+                return Ok(());
+            },
             _ = interrupt.recv() => return Ok(()),
             _ = terminate.recv() => return Ok(()),
             _ = resized.recv() => {}
