@@ -295,9 +295,7 @@ fn words(inbox: &InboxContext, one: &Decided) -> String {
     if let Some(refused) = &one.refused {
         return format!("{} is unchanged: {refused}", one.change.id);
     }
-    let sentence = print::result_sentence(inbox, &one.change);
-    match &one.grant {
-        Some(grant) => format!("{sentence} (grant {grant})"),
-        None => sentence,
-    }
+    let grant = one.grant.as_ref();
+    let note = grant.map_or_else(String::new, |grant| format!(" (grant {grant})"));
+    print::result_sentence(inbox, &one.change, &note)
 }

@@ -135,7 +135,10 @@ pub fn page(inbox: &InboxContext, change: &Change, staleness: &Staleness) -> Str
         rows.push(row("decided", &format!("{} by {by}", rfc3339(at))));
     }
     rows.extend(change.note.as_deref().map(|note| row("note", note)));
-    rows.extend(change.words.as_deref().map(|words| row("outcome", words)));
+    rows.extend(change.words.as_deref().map(|words| {
+        let (first, more) = first_line(words);
+        row("outcome", first) + &more
+    }));
     rows.extend(change.result.as_deref().map(|result| {
         format!(
             "result, as the tool returned it\n{}",
@@ -146,23 +149,34 @@ pub fn page(inbox: &InboxContext, change: &Change, staleness: &Staleness) -> Str
     rows.join("\n")
 }
 
-/// The result of a change, in a sentence.
-pub fn result_sentence(inbox: &InboxContext, change: &Change) -> String {
+/// The result of a change, in a sentence, with `note` behind it. Further lines of the result follow.
+pub fn result_sentence(inbox: &InboxContext, change: &Change, note: &str) -> String {
     let about = change
         .target
         .as_deref()
         .map_or_else(String::new, |target| format!(" {target}"));
-    let words = change
-        .words
-        .as_deref()
-        .map_or_else(String::new, |words| format!(": {words}"));
-    exact_line(&format!(
-        "{} {}: {}{about} for {}{words}",
+    let (first, more) = first_line(change.words.as_deref().unwrap_or_default());
+    let words = if first.is_empty() {
+        String::new()
+    } else {
+        format!(": {first}")
+    };
+    let sentence = exact_line(&format!(
+        "{} {}: {}{about} for {}{words}{note}",
         change.id,
         change.status.as_str(),
         change.tool,
         inbox.name(&change.agent)
-    ))
+    ));
+    sentence + &more
+}
+
+/// Returns the first line of a text, and the others as lines that are to follow it, each with its line feed.
+fn first_line(text: &str) -> (&str, String) {
+    match text.split_once('\n') {
+        Some((first, more)) => (first, format!("\n{}", quote_text(&exact_lines(more)))),
+        None => (text, String::new()),
+    }
 }
 
 /// The fields that both JSON forms have.
@@ -274,4 +288,17 @@ fn indent_text(text: &str) -> String {
 fn quote_text(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("  > {line}")).collect();
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_several_lines_is_shown_as_lines() {
+        assert_eq!(first_line("stopped"), ("stopped", String::new()));
+        let text = "stopped\nstart it\u{1b}\nthen call again";
+        let more = "\n  > start it\\u{1b}\n  > then call again".to_owned();
+        assert_eq!(first_line(text), ("stopped", more));
+    }
 }
