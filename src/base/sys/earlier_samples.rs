@@ -13,7 +13,10 @@ const MOST_BETWEEN: Duration = Duration::from_secs(10);
 
 /// The newest samples: two at most.
 #[derive(Debug)]
-pub struct EarlierSamples<T>(Mutex<NewestSamples<T>>);
+pub struct EarlierSamples<T> {
+    least: Duration,
+    newest: Mutex<NewestSamples<T>>,
+}
 
 #[derive(Debug)]
 struct NewestSamples<T> {
@@ -29,10 +32,20 @@ struct TimedSample<T> {
 
 impl<T> Default for EarlierSamples<T> {
     fn default() -> Self {
-        Self(Mutex::new(NewestSamples {
-            newest: None,
-            before: None,
-        }))
+        Self::at_least(LEAST_BETWEEN)
+    }
+}
+
+impl<T> EarlierSamples<T> {
+    /// Samples for rates over at least this time: for counters that grow in larger steps.
+    pub fn at_least(least: Duration) -> Self {
+        Self {
+            least,
+            newest: Mutex::new(NewestSamples {
+                newest: None,
+                before: None,
+            }),
+        }
     }
 }
 
@@ -49,26 +62,26 @@ impl<T: Clone> EarlierSamples<T> {
 
     /// Returns whether all samples are too old.
     pub fn is_outdated(&self) -> bool {
-        let samples = lock(&self.0);
+        let samples = lock(&self.newest);
         let newest = samples.newest.as_ref();
         newest.is_none_or(|newest| newest.at.elapsed() > MOST_BETWEEN)
     }
 
     fn keep_at(&self, at: Instant, sample: T) {
-        let mut samples = lock(&self.0);
+        let mut samples = lock(&self.newest);
         let newest = samples.newest.as_ref();
-        if newest.is_some_and(|newest| at.duration_since(newest.at) < LEAST_BETWEEN) {
+        if newest.is_some_and(|newest| at.duration_since(newest.at) < self.least) {
             return;
         }
         samples.before = samples.newest.replace(TimedSample { at, sample });
     }
 
     fn earlier_at(&self, now: Instant) -> Option<(T, Duration)> {
-        let samples = lock(&self.0);
+        let samples = lock(&self.newest);
         let mut both = [&samples.newest, &samples.before].into_iter().flatten();
         both.find_map(|one| {
             let age = now.duration_since(one.at);
-            let fits = (LEAST_BETWEEN..=MOST_BETWEEN).contains(&age);
+            let fits = (self.least..=MOST_BETWEEN).contains(&age);
             fits.then(|| (one.sample.clone(), age))
         })
     }
@@ -99,6 +112,23 @@ mod tests {
             Some(('b', MOST_BETWEEN))
         );
         assert_eq!(samples.earlier_at(at(301) + MOST_BETWEEN), None);
+    }
+
+    #[test]
+    fn frequent_samples_leave_one_that_is_as_old_as_it_has_to_be() {
+        let samples = EarlierSamples::at_least(Duration::from_secs(1));
+        let start = Instant::now();
+        for ms in (0..5000).step_by(30) {
+            let now = start + Duration::from_millis(ms);
+            let age = samples.earlier_at(now).map(|(_, age)| age);
+            if ms < 1000 {
+                assert_eq!(age, None, "{ms}");
+            } else {
+                let seconds = age.unwrap().as_secs_f64();
+                assert!((1.0..2.1).contains(&seconds), "{ms}: {seconds}");
+            }
+            samples.keep_at(now, ms);
+        }
     }
 
     #[test]

@@ -60,8 +60,9 @@ pub use long_work::{CallJob, JobObserver};
 pub use lxc::{
     AwayRuntime, ChangedContainers, ContainerDefinition, ContainerDetails, ContainerEvents,
     ContainerListing, ContainerSnapshot, ContainerState, ContainerStatus, DirectoryPage,
-    InsidePart, LogPart, LogSource, Lxc, LxcView, MemberChange, MemberOutcome, NewFileContent,
-    PART_BYTES, Stack, StackAction, StackListing, StackMember, StackRun, from_base64, limits_note,
+    InsidePart, LogPart, LogSource, Lxc, LxcView, MeasuredVitals, MemberChange, MemberOutcome,
+    NewFileContent, PART_BYTES, Stack, StackAction, StackListing, StackMember, StackRun,
+    from_base64, limits_note,
 };
 pub use machine_changes::{
     ChangedFile, ChangedFiles, MachineChanges, MachineChangesFound, MachinePackages, PackageChange,

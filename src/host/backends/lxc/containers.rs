@@ -17,10 +17,10 @@ use super::super::long_work::{CallJob, LongOperation, ask_long};
 use super::super::os_release::OsRelease;
 use super::super::request::{ask, limits};
 use super::config::ContainerConfig;
-use super::cpu_readings::CpuReadings;
 use super::details::{ContainerDetails, ContainerState, ContainerStatus};
 use super::events::ContainerEvents;
 use super::listing::ContainerListing;
+use super::readings::UsageReadings;
 
 /// The timeout of a query; the tools answer in milliseconds unless the host has a problem.
 pub(super) const QUESTION_TIME: Duration = Duration::from_secs(20);
@@ -41,7 +41,7 @@ const DISK_CAPTURE: Capture = Capture {
 #[derive(Debug, Clone)]
 pub struct Lxc {
     helper: HelperClient,
-    cpu_readings: Arc<CpuReadings>,
+    readings: Arc<UsageReadings>,
 }
 
 /// The containers that a caller may access. Inaccessible containers behave like missing ones. A
@@ -51,7 +51,7 @@ pub struct LxcView {
     pub(super) helper: HelperClient,
     pub(super) access: AccessFilter,
     pub(super) reference: String,
-    pub(super) cpu_readings: Arc<CpuReadings>,
+    pub(super) readings: Arc<UsageReadings>,
 }
 
 /// What was asked about a container.
@@ -67,7 +67,7 @@ impl Lxc {
     pub fn new(helper: HelperClient) -> Self {
         Self {
             helper,
-            cpu_readings: Arc::default(),
+            readings: Arc::default(),
         }
     }
 
@@ -78,7 +78,7 @@ impl Lxc {
             helper: self.helper.clone(),
             access: AccessFilter::of(reach),
             reference: reference.to_owned(),
-            cpu_readings: Arc::clone(&self.cpu_readings),
+            readings: Arc::clone(&self.readings),
         }
     }
 }
@@ -235,7 +235,7 @@ impl LxcView {
         let operation = Operation::ContainerCounters {};
         let text = self.ask(operation, QUESTION_TIME).await?;
         let mut all: Vec<MeasuredContainer> = read_lines(&text)?;
-        self.cpu_readings.keep_counters(&all);
+        self.readings.keep(&all);
         all.retain(|measured| self.access.shows(&measured.container));
         Ok(all)
     }

@@ -19,8 +19,8 @@ impl LxcView {
     ) -> Result<BTreeMap<ContainerRef, MeasuredUsage>, BackendError> {
         let before = self.usage_of(container).await?;
         let begun = Instant::now();
-        let known = self.cpu_readings.measure(&before);
-        self.cpu_readings.keep(before.iter());
+        let known = self.readings.cpu.measure(&before);
+        self.readings.cpu.keep(before.iter());
         if let Some(known) = known {
             return Ok(known);
         }

@@ -9,8 +9,10 @@ mod events;
 mod inside;
 mod listing;
 mod measured_usage;
+mod measured_vitals;
 mod moves;
 mod overview;
+mod readings;
 mod runtimes;
 mod stack_changes;
 mod stack_order;
@@ -25,5 +27,6 @@ pub use inside::{
     DirectoryPage, InsidePart, LogPart, LogSource, NewFileContent, PART_BYTES, from_base64,
 };
 pub use listing::{AwayRuntime, ContainerListing};
+pub use measured_vitals::MeasuredVitals;
 pub use stack_changes::{MemberChange, MemberOutcome, StackAction, StackRun};
 pub use stacks::{Stack, StackListing, StackMember};

@@ -55,7 +55,7 @@ struct Diagnosis {
     state: ContainerState,
     /// What was found, a sentence each.
     findings: Vec<String>,
-    /// Each metric now, and its mean and maximum over the last hour and day.
+    /// Each metric now, rates over the last 1 to 10 seconds, and its mean and maximum over the last hour and day.
     #[schemars(with = "Map<String, Value>")]
     usage: BTreeMap<&'static str, MetricOverTime>,
     /// How many minutes were sampled in the last hour and day.

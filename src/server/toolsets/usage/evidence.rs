@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::answer::UsageSubject;
 use super::findings::{ContainerEvidence, FullFilesystem, HostEvidence, is_nearly_full};
@@ -12,14 +12,11 @@ use super::log_excerpt::{LogExcerpt, LogReaders};
 use super::table::UsageTable;
 use gatewren_host::backends::{
     BackendError, ContainerRef, ContainerState, ContainerStatus, Host, HostMetrics, Journal, Lxc,
-    LxcView, Process, Processes, Vitals,
+    LxcView, MeasuredVitals, Process, Processes,
 };
 use gatewren_host::sampler::container_sample;
 use gatewren_store::history::{UsageHistory, UsageMetric, UsageSample};
 use gatewren_wire::registry::Cx;
-
-/// The time between the two readings of the counters.
-const MEASURED: Duration = Duration::from_secs(1);
 
 /// How long one part may take; it is then left out.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -164,9 +161,9 @@ async fn in_time<T>(part: impl Future<Output = Result<T, BackendError>>) -> Resu
     }
 }
 
-/// Two readings of a container.
+/// Two readings of a container, and the sample between them.
 struct MeasuredUsage {
-    after: Vitals,
+    vitals: MeasuredVitals,
     sample: UsageSample,
 }
 
@@ -178,13 +175,11 @@ async fn measure(
     if !runs {
         return Ok(None);
     }
-    let before = lxc.vitals(name).await?;
-    let begun = Instant::now();
-    sleep(MEASURED).await;
-    let after = lxc.vitals(name).await?;
-    let mut sample = container_sample(&(&before).into(), &(&after).into(), begun.elapsed());
+    let vitals = lxc.measured_vitals(name).await?;
+    let (before, after) = ((&vitals.before).into(), (&vitals.after).into());
+    let mut sample = container_sample(&before, &after, vitals.elapsed);
     // The kernel sums up waiting every two seconds, which is too rough for a second; its mean of 10 seconds is not.
-    let waits = &after.delays;
+    let waits = &vitals.after.delays;
     for (metric, hundredths) in [
         (UsageMetric::CpuPressurePercent, waits.cpu_waits_now),
         (UsageMetric::MemoryPressurePercent, waits.memory_waits_now),
@@ -195,13 +190,14 @@ async fn measure(
             hundredths.map(|hundredths| float(hundredths) / 100.0),
         );
     }
-    Ok(Some(MeasuredUsage { after, sample }))
+    Ok(Some(MeasuredUsage { vitals, sample }))
 }
 
 impl MeasuredUsage {
     fn into_evidence(self, past: &UsageTable) -> ContainerEvidence {
-        let usage = self.after.usage;
+        let usage = self.vitals.after.usage;
         ContainerEvidence {
+            measured: self.vitals.elapsed,
             usage: UsageTable {
                 now: self.sample,
                 hour: past.hour,
@@ -211,7 +207,7 @@ impl MeasuredUsage {
             swap_bytes: usage.swap_bytes,
             pids: usage.pids,
             pids_limit: usage.pids_limit,
-            root_space: self.after.root_space,
+            root_space: self.vitals.after.root_space,
         }
     }
 }

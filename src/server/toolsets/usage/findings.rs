@@ -1,5 +1,7 @@
 //! The rules that make sentences of numbers: why a container is slow, or does not run.
 
+use std::time::Duration;
+
 use super::table::{MetricOverTime, UsageTable};
 use gatewren_base::sys::{DiskSpace, rfc3339};
 use gatewren_host::backends::{ContainerState, EngineFacts};
@@ -22,6 +24,8 @@ const MUCH_SWAP: f64 = 64.0 * 1024.0 * 1024.0;
 pub struct ContainerEvidence {
     /// Its usage.
     pub usage: UsageTable,
+    /// The time that its usage now was measured over.
+    pub measured: Duration,
     /// Its CPU limit in percent of one CPU.
     pub cpu_limit_percent: Option<u64>,
     /// Swap space in use in bytes.
@@ -166,7 +170,11 @@ fn throttled(evidence: &ContainerEvidence) -> Option<String> {
     );
     let mut times = Vec::new();
     if let Some(now) = stopped.now {
-        times.push(format!("{now:.0} % of the last second"));
+        let time = match evidence.measured.as_secs_f64().round() {
+            seconds if seconds > 1.0 => format!("{seconds:.0} seconds"),
+            _ => "second".to_owned(),
+        };
+        times.push(format!("{now:.0} % of the last {time}"));
     }
     if let Some(hour) = stopped.hour_mean {
         times.push(format!("{hour:.0} % of the last hour"));
@@ -351,6 +359,19 @@ mod tests {
         };
         let words = "CPU was throttled 43 % of the last hour, 43 % of the last day: its limit is 0.50 cores.";
         assert_eq!(of_container(&evidence), [words]);
+        for (ms, part) in [
+            (1040, "CPU was throttled 60 % of the last second, 43 %"),
+            (4700, "CPU was throttled 60 % of the last 5 seconds, 43 %"),
+        ] {
+            let now = sample(&[(UsageMetric::CpuThrottledPercent, 60.0)]);
+            let evidence = ContainerEvidence {
+                usage: table(now, throttled),
+                measured: Duration::from_millis(ms),
+                ..ContainerEvidence::default()
+            };
+            let found = of_container(&evidence).concat();
+            assert!(found.starts_with(part), "{found}");
+        }
     }
 
     #[test]
