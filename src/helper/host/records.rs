@@ -5,7 +5,8 @@ use std::path::Path;
 
 use gatewren_base::sys::{FileEnd, InsideRoot, read_kernel_ring};
 use gatewren_wire::operations::{
-    ContainerRef, OperationEnd, OperationRefusal, RECORD_BYTES, RecordHeader, SystemRecord,
+    ContainerAction, ContainerRef, OperationEnd, OperationRefusal, RECORD_BYTES, RecordHeader,
+    SystemRecord,
 };
 
 use crate::context::operation_context::OperationContext;
@@ -33,8 +34,21 @@ pub async fn host_record(
     .await
 }
 
+/// Performs an operation on the records of a container.
+pub async fn act(
+    context: &mut OperationContext<'_>,
+    container: &ContainerRef,
+    action: &ContainerAction,
+) -> Result<OperationEnd, OperationRefusal> {
+    match action {
+        ContainerAction::Record { record } => container_record(context, container, *record).await,
+        ContainerAction::MissingRecords {} => missing_records(context, container).await,
+        _ => Err(OperationRefusal::failed("not an operation on records")),
+    }
+}
+
 /// Prints the end of a record of a container in the same form. Links are resolved inside the container.
-pub async fn container_record(
+async fn container_record(
     context: &mut OperationContext<'_>,
     container: &ContainerRef,
     record: SystemRecord,
@@ -47,6 +61,21 @@ pub async fn container_record(
     let root = inside(context.helper, container).await?;
     print(context.relay, move || {
         answer(record, root.read_end(record.path(), RECORD_BYTES.into()))
+    })
+    .await
+}
+
+/// Prints which records a container certainly lacks, so that they need not be asked for one by one. One on another mount
+/// below its root is not among them.
+async fn missing_records(
+    context: &mut OperationContext<'_>,
+    container: &ContainerRef,
+) -> Result<OperationEnd, OperationRefusal> {
+    let root = inside(context.helper, container).await?;
+    print(context.relay, move || {
+        let records = SystemRecord::OF_CONTAINERS.into_iter();
+        let missing = records.filter(|record| root.lacks(record.path()));
+        Ok(line(&missing.collect::<Vec<_>>()))
     })
     .await
 }

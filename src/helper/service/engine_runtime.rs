@@ -115,8 +115,8 @@ impl ContainerRuntime for EngineRuntime {
             ContainerAction::ListFiles { .. } | ContainerAction::ReadFile { .. } => {
                 self.act_on_files(context, container, action).await
             }
-            ContainerAction::Record { record } => {
-                Ok(records::container_record(context, container, *record).await?)
+            ContainerAction::Record { .. } | ContainerAction::MissingRecords {} => {
+                Ok(records::act(context, container, action).await?)
             }
             ContainerAction::WriteFile { on_host, .. } => {
                 let helper = context.helper;

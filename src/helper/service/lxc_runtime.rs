@@ -150,8 +150,8 @@ impl ContainerRuntime for LxcRuntime {
             ContainerAction::Log { log, offset, bytes } => {
                 logs::log(context, container, *log, *offset, *bytes).await
             }
-            ContainerAction::Record { record } => {
-                records::container_record(context, container, *record).await
+            ContainerAction::Record { .. } | ContainerAction::MissingRecords {} => {
+                records::act(context, container, action).await
             }
             ContainerAction::Image {} => Err(OperationRefusal::bad_command(
                 "a container of LXC has no image; this works for containers of Docker and Podman",

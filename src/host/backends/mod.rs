@@ -28,6 +28,7 @@ mod records;
 mod request;
 mod settings;
 mod shell;
+mod side_by_side;
 mod source;
 mod ssh;
 mod storage;

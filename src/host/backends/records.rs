@@ -8,7 +8,7 @@ use crate::helper_client::{
 use gatewren_base::sys::LocalZone;
 
 use super::error::{BackendError, ErrorKind};
-use super::request::ask_bytes;
+use super::request::{ask_bytes, ask_json};
 
 /// The timeout for one record.
 const TIME: Duration = Duration::from_secs(15);
@@ -40,7 +40,37 @@ pub struct RecordReader<'h> {
     pub reference: &'h str,
 }
 
-impl RecordReader<'_> {
+/// Reads the records of one machine; those that it lacks are not asked for.
+#[derive(Debug)]
+pub struct MachineRecordReader<'m> {
+    reader: RecordReader<'m>,
+    owner: RecordOwner<'m>,
+    missing: Vec<SystemRecord>,
+}
+
+impl<'m> RecordReader<'m> {
+    /// Returns access to the records of one machine, after asking which of them a container lacks: most lack nearly all.
+    pub async fn of_machine(self, owner: RecordOwner<'m>) -> MachineRecordReader<'m> {
+        let missing = match owner {
+            RecordOwner::Host => Vec::new(),
+            // If this fails, so does reading each record, with an error about it.
+            RecordOwner::Container(container) => self.missing(container).await.unwrap_or_default(),
+        };
+        MachineRecordReader {
+            reader: self,
+            owner,
+            missing,
+        }
+    }
+
+    async fn missing(&self, container: &ContainerRef) -> Result<Vec<SystemRecord>, BackendError> {
+        let operation = Operation::ContainerAction {
+            container: container.clone(),
+            action: ContainerAction::MissingRecords {},
+        };
+        ask_json(self.helper, operation, TIME, self.reference).await
+    }
+
     /// Returns the end of a record; `None` if the file does not exist.
     ///
     /// # Errors
@@ -87,6 +117,27 @@ impl RecordReader<'_> {
             .flatten();
         read.and_then(|zone| LocalZone::parse(&zone.bytes))
             .unwrap_or_else(LocalZone::utc)
+    }
+}
+
+impl MachineRecordReader<'_> {
+    /// Returns the end of a record; see [`RecordReader::read`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn read(&self, record: SystemRecord) -> Result<Option<RecordEnd>, BackendError> {
+        if self.missing.contains(&record) {
+            return Ok(None);
+        }
+        self.reader.read(self.owner, record).await
+    }
+
+    /// Returns the time zone; see [`RecordReader::zone`].
+    pub async fn zone(&self) -> LocalZone {
+        if self.missing.contains(&SystemRecord::TimeZone) {
+            return LocalZone::utc();
+        }
+        self.reader.zone(self.owner).await
     }
 }
 

@@ -125,6 +125,8 @@ pub enum ContainerAction {
         /// The record.
         record: SystemRecord,
     },
+    /// Print which of these records it certainly lacks, as a JSON list.
+    MissingRecords {},
     /// Print what a container of Docker or Podman printed: a line of JSON ([`PrintedHeader`]), then a JSON object
     /// ([`PrintedLine`]) a line, in the order of the log.
     Printed {
@@ -232,6 +234,7 @@ impl ContainerAction {
             Self::RemoveOldCopy {} => copies("container_remove_old_copy"),
             Self::Log { .. } => reads("container_log", LxcReads),
             Self::Record { .. } => reads("container_record", LxcReads),
+            Self::MissingRecords {} => reads("container_missing_records", LxcReads),
             Self::Printed { .. } => reads("container_printed", LxcReads),
             Self::ListFiles { .. } => reads("container_list_files", ContainerFiles),
             Self::ReadFile { .. } => reads("container_read_file", ContainerFiles),

@@ -34,6 +34,20 @@ pub enum SystemRecord {
 }
 
 impl SystemRecord {
+    /// Those that a container may have.
+    pub const OF_CONTAINERS: [Self; 10] = [
+        Self::Logins,
+        Self::OlderLogins,
+        Self::FailedLogins,
+        Self::OlderFailedLogins,
+        Self::AuthMessages,
+        Self::OlderAuthMessages,
+        Self::Packages,
+        Self::OlderPackages,
+        Self::OldestPackages,
+        Self::TimeZone,
+    ];
+
     /// Its absolute path.
     pub fn path(self) -> &'static str {
         match self {

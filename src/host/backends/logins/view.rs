@@ -12,7 +12,8 @@ use super::super::access_filter::AccessFilter;
 use super::super::error::BackendError;
 use super::super::journal::{Journal, JournalView, LogSearch};
 use super::super::lxc::{Lxc, LxcView};
-use super::super::records::{RecordOwner, RecordReader};
+use super::super::records::{MachineRecordReader, RecordOwner, RecordReader};
+use super::super::side_by_side::side_by_side;
 use super::super::unread::UnreadSource;
 use super::combine::MachineRecords;
 use super::event::LoginEvent;
@@ -83,6 +84,12 @@ struct Machine<'c> {
     container: Option<&'c ContainerRef>,
 }
 
+/// Its files.
+struct MachineFiles<'c> {
+    machine: Machine<'c>,
+    reader: MachineRecordReader<'c>,
+}
+
 impl MachineLogins {
     /// Returns access through this helper.
     pub fn new(helper: HelperClient) -> Self {
@@ -120,23 +127,31 @@ impl MachineLogins {
             journal: self.journal.view_for(reach, reference),
             period,
         };
+        let reads_host = only.is_none() && AccessFilter::of(reach).host().is_ok();
+        let mut machines = Vec::new();
+        machines.extend(reads_host.then_some(None));
+        machines.extend(containers.iter().take(MAX_CONTAINERS).cloned().map(Some));
         let begun = Instant::now();
-        if only.is_none() && AccessFilter::of(reach).host().is_ok() {
-            reader.add(Machine { container: None }, &mut found).await;
-        }
-        for (index, container) in containers.iter().enumerate() {
-            if index >= MAX_CONTAINERS || begun.elapsed() > TIME {
-                let left = containers.len() - index;
-                found.leave_out(
-                    "containers",
-                    format!("{left} more were not read: name one with `container`"),
-                );
-                break;
+        let (reader, begun) = (&reader, &begun);
+        let all = side_by_side(machines, |container| async move {
+            if container.is_some() && begun.elapsed() > TIME {
+                return None;
             }
-            let machine = Machine {
-                container: Some(container),
-            };
-            reader.add(machine, &mut found).await;
+            let container = container.as_ref();
+            Some(reader.logins(Machine { container }).await)
+        });
+        let mut left = containers.len().saturating_sub(MAX_CONTAINERS);
+        for of_machine in all.await {
+            match of_machine {
+                Some(mut of_machine) => found.append(&mut of_machine),
+                None => left += 1,
+            }
+        }
+        if left > 0 {
+            found.leave_out(
+                "containers",
+                format!("{left} more were not read: name one with `container`"),
+            );
         }
         found.events.retain(|one| period.contains(one.event.at_ms));
         Ok(found)
@@ -160,6 +175,12 @@ impl LoginPeriod {
 }
 
 impl LoginsFound {
+    fn append(&mut self, of_machine: &mut Self) {
+        self.events.append(&mut of_machine.events);
+        self.read.append(&mut of_machine.read);
+        self.unread.append(&mut of_machine.unread);
+    }
+
     fn leave_out(&mut self, source: impl Into<String>, why: impl Into<String>) {
         let why: String = why.into();
         self.unread.push(UnreadSource::new(source, &why));
@@ -182,14 +203,14 @@ impl<'c> Machine<'c> {
 }
 
 impl LoginReader<'_> {
-    /// Adds the logins of a machine.
-    async fn add(&self, machine: Machine<'_>, found: &mut LoginsFound) {
-        let mut of_machine = LoginsFound::default();
+    /// Returns the logins of a machine.
+    async fn logins(&self, machine: Machine<'_>) -> LoginsFound {
+        let (mut found, mut of_machine) = (LoginsFound::default(), LoginsFound::default());
         let read = timeout(MACHINE_TIME, self.read(machine, &mut of_machine)).await;
         let Ok(records) = read else {
             let why = format!("it did not answer within {} s", MACHINE_TIME.as_secs());
             found.leave_out(machine.source("records"), why);
-            return;
+            return found;
         };
         let events = records.combined().into_iter();
         found.events.extend(events.map(|event| PlacedLogin {
@@ -207,12 +228,24 @@ impl LoginReader<'_> {
                 .unread
                 .retain(|one| !one.source.ends_with(" journal"));
         }
-        found.read.append(&mut of_machine.read);
-        found.unread.append(&mut of_machine.unread);
+        found.append(&mut of_machine);
+        found
     }
 
+    /// Reads the files and the journal at the same time: `journalctl` takes longest.
     async fn read(&self, machine: Machine<'_>, found: &mut LoginsFound) -> MachineRecords {
-        let zone = self.records.zone(machine.owner()).await;
+        let mut of_journal = LoginsFound::default();
+        let (files, journal) = tokio::join!(
+            self.read_files(machine, found),
+            self.messages(machine, &mut of_journal),
+        );
+        found.append(&mut of_journal);
+        MachineRecords { journal, ..files }
+    }
+
+    async fn read_files(&self, machine: Machine<'_>, found: &mut LoginsFound) -> MachineRecords {
+        let reader = self.records.of_machine(machine.owner()).await;
+        let zone = reader.zone().await;
         let facts = SyslogFacts {
             zone: &zone,
             now_ms: now_ms(),
@@ -220,32 +253,15 @@ impl LoginReader<'_> {
         let success = |bytes: &[u8], offset: u64| utmp_events(bytes, offset, true);
         let failure = |bytes: &[u8], offset: u64| utmp_events(bytes, offset, false);
         let syslog = |bytes: &[u8], _: u64| syslog_events(bytes, facts);
+        let files = MachineFiles { machine, reader };
+        let logins = [SystemRecord::Logins, SystemRecord::OlderLogins];
+        let failed = [SystemRecord::FailedLogins, SystemRecord::OlderFailedLogins];
+        let messages = [SystemRecord::AuthMessages, SystemRecord::OlderAuthMessages];
         MachineRecords {
-            wtmp: self
-                .record(
-                    machine,
-                    [SystemRecord::Logins, SystemRecord::OlderLogins],
-                    success,
-                    found,
-                )
-                .await,
-            btmp: self
-                .record(
-                    machine,
-                    [SystemRecord::FailedLogins, SystemRecord::OlderFailedLogins],
-                    failure,
-                    found,
-                )
-                .await,
-            syslog: self
-                .record(
-                    machine,
-                    [SystemRecord::AuthMessages, SystemRecord::OlderAuthMessages],
-                    syslog,
-                    found,
-                )
-                .await,
-            journal: self.messages(machine, found).await,
+            wtmp: self.record(&files, logins, success, found).await,
+            btmp: self.record(&files, failed, failure, found).await,
+            syslog: self.record(&files, messages, syslog, found).await,
+            journal: Vec::new(),
         }
     }
 
@@ -253,16 +269,16 @@ impl LoginReader<'_> {
     /// period.
     async fn record(
         &self,
-        machine: Machine<'_>,
-        files: [SystemRecord; 2],
+        files: &MachineFiles<'_>,
+        records: [SystemRecord; 2],
         parse: impl Fn(&[u8], u64) -> Vec<LoginEvent>,
         found: &mut LoginsFound,
     ) -> Vec<LoginEvent> {
         let mut events = Vec::new();
-        for record in files {
+        for record in records {
             let name = record.path().rsplit('/').next().unwrap_or_default();
-            let source = machine.source(name);
-            match self.records.read(machine.owner(), record).await {
+            let source = files.machine.source(name);
+            match files.reader.read(record).await {
                 Ok(Some(end)) => {
                     let newer = parse(&end.bytes, end.offset);
                     let oldest = newer.iter().map(|event| event.at_ms).min();

@@ -13,6 +13,7 @@ use super::super::access_filter::AccessFilter;
 use super::super::error::BackendError;
 use super::super::lxc::Lxc;
 use super::super::records::{RecordOwner, RecordReader};
+use super::super::side_by_side::side_by_side;
 use super::super::unread::UnreadSource;
 use super::dpkg_log::{PackageChange, decompressed, dpkg_changes};
 use super::etc_files::{ChangedFiles, changed_files};
@@ -72,21 +73,45 @@ impl MachineChanges {
 
     /// Returns what changed since a time, in milliseconds since 1970, as far as a caller with this reach may see it.
     pub async fn find(&self, reach: &Reach, since_ms: u64, reference: &str) -> MachineChangesFound {
-        let mut found = MachineChangesFound::default();
         let records = RecordReader {
             helper: &self.helper,
             reference,
         };
         let access = AccessFilter::of(reach);
-        if access.host().is_ok() {
-            read_packages(records, None, since_ms, &mut found).await;
+        let reaches_host = access.host().is_ok();
+        let files = async {
+            if !reaches_host {
+                return None;
+            }
             let files = spawn_blocking(move || changed_files(Path::new(ETC), since_ms)).await;
-            found.files = files.ok().map(|mut files| {
+            files.ok().map(|mut files| {
                 files.files.retain(|file| access.shows_text(&file.path));
                 files
-            });
-        }
-        let containers = match self.lxc.view_for(reach, reference).list().await {
+            })
+        };
+        let host = async {
+            if reaches_host {
+                read_packages(records, None, since_ms).await
+            } else {
+                MachineChangesFound::default()
+            }
+        };
+        let containers = self.containers(reach, since_ms, records);
+        let (files, mut found, mut containers) = tokio::join!(files, host, containers);
+        found.append(&mut containers);
+        found.files = files;
+        found
+    }
+
+    /// Returns what changed in containers.
+    async fn containers(
+        &self,
+        reach: &Reach,
+        since_ms: u64,
+        records: RecordReader<'_>,
+    ) -> MachineChangesFound {
+        let mut found = MachineChangesFound::default();
+        let mut containers = match self.lxc.view_for(reach, records.reference).list().await {
             Ok(containers) => containers,
             Err(error) => {
                 found
@@ -95,19 +120,36 @@ impl MachineChanges {
                 return found;
             }
         };
+        containers.retain(|name| name.runtime() == RuntimeKind::Lxc);
+        let mut is_cut = containers.len() > MAX_CONTAINERS;
+        containers.truncate(MAX_CONTAINERS);
         let begun = Instant::now();
-        let lxc = |name: &&ContainerRef| name.runtime() == RuntimeKind::Lxc;
-        for (index, container) in containers.iter().filter(lxc).enumerate() {
-            if index >= MAX_CONTAINERS || begun.elapsed() > TIME {
-                let why = "there are too many; update_history reads one";
-                found
-                    .unread
-                    .push(UnreadSource::new("packages of further containers", why));
-                break;
+        let all = side_by_side(containers, |container| async move {
+            if begun.elapsed() > TIME {
+                return None;
             }
-            read_packages(records, Some(container), since_ms, &mut found).await;
+            Some(read_packages(records, Some(&container), since_ms).await)
+        });
+        for of_container in all.await {
+            match of_container {
+                Some(mut of_container) => found.append(&mut of_container),
+                None => is_cut = true,
+            }
+        }
+        if is_cut {
+            let why = "there are too many; update_history reads one";
+            found
+                .unread
+                .push(UnreadSource::new("packages of further containers", why));
         }
         found
+    }
+}
+
+impl MachineChangesFound {
+    fn append(&mut self, others: &mut Self) {
+        self.packages.append(&mut others.packages);
+        self.unread.append(&mut others.unread);
     }
 }
 
@@ -115,8 +157,8 @@ async fn read_packages(
     records: RecordReader<'_>,
     container: Option<&ContainerRef>,
     since_ms: u64,
-    found: &mut MachineChangesFound,
-) {
+) -> MachineChangesFound {
+    let mut found = MachineChangesFound::default();
     let owner = container.map_or(RecordOwner::Host, RecordOwner::Container);
     let source = match container {
         Some(container) => format!("packages of {container}"),
@@ -142,6 +184,7 @@ async fn read_packages(
             .unread
             .push(UnreadSource::new(source, "reading timed out")),
     }
+    found
 }
 
 /// What the logs of packages of a machine have about a period.
@@ -157,11 +200,12 @@ async fn read_logs(
     owner: RecordOwner<'_>,
     since_ms: u64,
 ) -> Result<PackageLogs, BackendError> {
-    let zone = records.zone(owner).await;
+    let records = records.of_machine(owner).await;
+    let zone = records.zone().await;
     let mut changes: Vec<PackageChange> = Vec::new();
     let (mut exists, mut is_cut) = (false, false);
     for record in PACKAGE_LOGS {
-        let Some(end) = records.read(owner, record).await? else {
+        let Some(end) = records.read(record).await? else {
             continue;
         };
         exists = true;
