@@ -40,6 +40,7 @@ mod update_check;
 mod update_history;
 mod update_plan;
 mod update_run;
+mod update_survey;
 mod updates;
 
 pub use backups::{Backups, BackupsView, NewBackup};

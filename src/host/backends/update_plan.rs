@@ -1,23 +1,14 @@
 //! The plan of an update of everything: what the host and each running container would install, and what protects it.
 
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, timeout_at};
 
 use crate::helper_client::{ContainerRef, TargetName};
-use gatewren_base::config::RuntimeKind;
 use gatewren_base::sys::rfc3339;
 
 use super::error::BackendError;
-use super::lxc::ContainerState;
 use super::update_applied::sentence;
 use super::update_check::{AptSimulation, Upgrade};
-use super::updates::UpdatesView;
-
-/// How long all checks may take. Containers that are not reached by then are listed as not looked at.
-const PLAN_TIME: Duration = Duration::from_secs(100);
 
 /// The most targets with their details; the rest is only counted, and not part of the run.
 const MAX_TARGETS: usize = 25;
@@ -161,103 +152,24 @@ impl ApprovedUpdate {
     }
 }
 
-impl UpdatesView<'_> {
-    /// Looks at the host and its containers, or only at some containers.
-    ///
-    /// # Errors
-    /// When the containers cannot be listed. A target that cannot be read is listed with its problem.
-    pub async fn plan(
-        &self,
-        containers: Option<Vec<ContainerRef>>,
-        refresh: bool,
-    ) -> Result<UpdatePlan, BackendError> {
-        let mut plan = UpdatePlan::default();
-        let until = Instant::now() + PLAN_TIME;
-        let targets = self.backups.targets().await.unwrap_or_default();
-        let ready = targets.into_iter().filter(|target| target.ready);
-        plan.backup_targets = ready.map(|target| target.target).take(MAX_NAMES).collect();
-        let names = if let Some(names) = containers {
-            names
-        } else {
-            if self.access.host().is_ok() {
-                self.plan_host(&mut plan, refresh).await;
-            }
-            self.lxc.list().await?
-        };
-        for name in names {
-            if timeout_at(until, self.plan_container(&mut plan, &name))
-                .await
-                .is_err()
-            {
-                plan.skip(
-                    &name,
-                    "there was no time left for it; name it in `containers`",
-                );
-            }
-        }
-        Ok(plan)
-    }
-
-    async fn plan_host(&self, plan: &mut UpdatePlan, refresh: bool) {
-        let mut problem = None;
-        if refresh {
-            problem = match self.refresh(None, None).await {
-                Ok(problems) if problems.is_empty() => None,
-                Ok(problems) => Some(problems.join("; ")),
-                Err(error) => Some(error.message),
-            };
-            problem = problem
-                .map(|why| format!("the package lists could not be refreshed: {}", brief(&why)));
-        }
-        let found = self.simulate(None, None).await;
-        plan.add(PlannedTarget::default(), found, problem);
-    }
-
-    async fn plan_container(&self, plan: &mut UpdatePlan, name: &ContainerRef) {
-        if name.runtime() != RuntimeKind::Lxc {
-            plan.engine_containers += 1;
-            if let Ok(image) = self.lxc.image(name).await
-                && let (Some(own), Some(named)) = (&image.image_id, &image.named_image_id)
-                && own != named
-            {
-                let (container, image) = (name.clone(), brief(&image.image));
-                if plan.newer_images.len() < MAX_NAMES {
-                    plan.newer_images.push(StaleImage { container, image });
-                } else {
-                    plan.left_out += 1;
-                }
-            }
-            return;
-        }
-        match self.lxc.status(name).await {
-            Ok(status) if status.state == ContainerState::Running => {}
-            Ok(status) => {
-                let state = format!("{:?}", status.state).to_lowercase();
-                return plan.skip(name, &format!("it is {state}"));
-            }
-            Err(error) => return plan.skip(name, &brief(&error.message)),
-        }
-        let definition = self.lxc.definition(name).await.ok();
-        let rootfs = definition.and_then(|definition| definition.config.rootfs);
-        let rootfs = rootfs.unwrap_or_default();
-        let is_directory = rootfs.starts_with('/') || rootfs.starts_with("dir:");
-        let mut protection = Vec::new();
-        if is_directory {
-            protection.push("snapshot".to_owned());
-            protection.extend((!plan.backup_targets.is_empty()).then(|| "backup".to_owned()));
-        }
-        let target = PlannedTarget {
-            container: Some(name.clone()),
-            protection,
-            ..PlannedTarget::default()
-        };
-        let found = self.simulate(Some(name), None).await;
-        plan.add(target, found, None);
-    }
-}
-
 impl UpdatePlan {
-    fn skip(&mut self, container: &ContainerRef, why: &str) {
+    /// Counts a container of an engine, with its image if it runs an older one.
+    pub(super) fn count_engine_container(&mut self, image: Option<StaleImage>) {
+        self.engine_containers += 1;
+        if self.newer_images.len() < MAX_NAMES {
+            self.newer_images.extend(image);
+        } else {
+            self.left_out += usize::from(image.is_some());
+        }
+    }
+
+    /// Sets the backup targets that can be used now.
+    pub(super) fn set_backup_targets(&mut self, ready: impl Iterator<Item = TargetName>) {
+        self.backup_targets = ready.take(MAX_NAMES).collect();
+    }
+
+    /// Names a container that was not looked at, and why.
+    pub(super) fn skip(&mut self, container: &ContainerRef, why: &str) {
         if self.not_looked_at.len() >= MAX_NAMES {
             self.left_out += 1;
             return;
@@ -269,7 +181,7 @@ impl UpdatePlan {
     }
 
     /// Adds the findings about a target.
-    fn add(
+    pub(super) fn add(
         &mut self,
         target: PlannedTarget,
         found: Result<AptSimulation, BackendError>,
@@ -363,7 +275,8 @@ fn removal_problem(found: &AptSimulation) -> Option<String> {
     })
 }
 
-fn brief(text: &str) -> String {
+/// Shortens an error to a sentence.
+pub(super) fn brief(text: &str) -> String {
     sentence(text).chars().take(MAX_ERROR).collect()
 }
 
