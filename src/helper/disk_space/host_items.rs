@@ -31,16 +31,24 @@ const MAX_DUMPS: usize = 100;
 
 /// Returns what can be deleted. What cannot be read is left out.
 pub async fn host_items(orphans: &Arc<Orphans>) -> Vec<CleanupFinding> {
+    let (apt_cache, journal, kernels) = tokio::join!(
+        async {
+            find("apt-get")?;
+            apt_cache(orphans).await
+        },
+        async {
+            find("journalctl")?;
+            journal(orphans).await
+        },
+        async {
+            find("dpkg-query")?;
+            kernels(orphans).await
+        },
+    );
     let mut items = Vec::new();
-    if find("apt-get").is_ok() {
-        items.extend(apt_cache(orphans).await.ok().filter(is_worth_it));
-    }
-    if find("journalctl").is_ok() {
-        items.extend(journal(orphans).await.ok().filter(is_worth_it));
-    }
-    if find("dpkg-query").is_ok() {
-        items.extend(kernels(orphans).await.unwrap_or_default());
-    }
+    items.extend(apt_cache.ok().filter(is_worth_it));
+    items.extend(journal.ok().filter(is_worth_it));
+    items.extend(kernels.unwrap_or_default());
     items.extend(dumps());
     items
 }

@@ -38,7 +38,7 @@ const LOCAL: [&str; 13] = [
 pub async fn report(context: &mut OperationContext<'_>) -> Result<OperationEnd, OperationRefusal> {
     require_root()?;
     let orphans = context.helper.orphans.clone();
-    let collected = context.relay.wait(collect(&orphans)).await;
+    let collected = context.relay.wait(Box::pin(collect(&orphans))).await;
     let report = match collected {
         Ok(report) => report?,
         Err(why) => return Ok(OperationEnd::Killed { why }),

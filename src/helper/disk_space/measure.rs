@@ -49,19 +49,31 @@ pub async fn count(
         sizes: Vec::new(),
         is_complete: request.paths.len() <= MAX_PATHS,
     };
-    for tool in tools(&request, &text("/proc/self/mountinfo").unwrap_or_default()) {
-        let counted = run(&tool, end, orphans).await?;
+    let mountinfo = text("/proc/self/mountinfo").unwrap_or_default();
+    let [on_root, others] = tools(&request, &mountinfo);
+    let (on_root, others) = tokio::join!(
+        run(on_root.as_ref(), end, orphans),
+        run(others.as_ref(), end, orphans),
+    );
+    for counted in [on_root?, others?] {
         all.sizes.extend(counted.sizes);
         all.is_complete &= counted.is_complete;
     }
     Ok(all)
 }
 
+/// Runs a command that counts; without one, nothing is counted.
 async fn run(
-    tool: &HostTool,
+    tool: Option<&HostTool>,
     end: Instant,
     orphans: &Arc<Orphans>,
 ) -> Result<CountedSizes, OperationRefusal> {
+    let Some(tool) = tool else {
+        return Ok(CountedSizes {
+            sizes: Vec::new(),
+            is_complete: true,
+        });
+    };
     let (child, mut outputs) = start(tool, orphans)?;
     let mut text = Vec::new();
     let collect = async {
@@ -110,7 +122,7 @@ pub async fn size_of(path: &str, orphans: &Arc<Orphans>) -> Result<u64, Operatio
 }
 
 /// Returns the commands that count: one for what lies on a root that is an overlay, and one for all else.
-fn tools(request: &SizeRequest, mountinfo: &str) -> Vec<HostTool> {
+fn tools(request: &SizeRequest, mountinfo: &str) -> [Option<HostTool>; 2] {
     let root = OverlayRoot::of(mountinfo);
     let is_on_root = |path: &&str| root.as_ref().is_some_and(|root| root.holds(path));
     let paths = request.paths.iter().take(MAX_PATHS).map(String::as_str);
@@ -120,10 +132,7 @@ fn tools(request: &SizeRequest, mountinfo: &str) -> Vec<HostTool> {
         (on_root, exclusions),
         (others, vec!["--one-file-system".to_owned()]),
     ];
-    let counts = counts.into_iter().filter(|(paths, _)| !paths.is_empty());
-    counts
-        .map(|(paths, limits)| du(request, &paths, limits))
-        .collect()
+    counts.map(|(paths, limits)| (!paths.is_empty()).then(|| du(request, &paths, limits)))
 }
 
 fn du(request: &SizeRequest, paths: &[&str], mut args: Vec<String>) -> HostTool {

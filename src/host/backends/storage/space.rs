@@ -101,9 +101,10 @@ impl DiskReports {
     /// # Errors
     /// When neither the host nor the containers can be read.
     pub async fn report(&self, reach: &Reach, reference: &str) -> Result<DiskReport, BackendError> {
-        let (host, containers) = tokio::join!(
+        let (host, containers, mounts) = tokio::join!(
             self.host_part(reach, reference),
-            self.container_part(reference)
+            self.container_part(reference),
+            self.mounts(reach)
         );
         let mut report = DiskReport::default();
         match (host, containers) {
@@ -113,10 +114,7 @@ impl DiskReports {
                 report.add_containers(containers, reach);
             }
         }
-        if reach.host() {
-            let mounts = self.host.disks().await.map(|(_, mounts)| mounts);
-            report.add_filesystems(mounts.unwrap_or_default(), reach);
-        }
+        report.add_filesystems(mounts, reach);
         report.sort_and_cut();
         Ok(report)
     }
@@ -131,6 +129,14 @@ impl DiskReports {
         }
         let operation = Operation::HostDiskReport {};
         ask_json(&self.helper, operation, REPORT_TIME, reference).await
+    }
+
+    async fn mounts(&self, reach: &Reach) -> Vec<MountedFilesystem> {
+        if !reach.host() {
+            return Vec::new();
+        }
+        let disks = self.host.disks().await;
+        disks.map(|(_, mounts)| mounts).unwrap_or_default()
     }
 
     async fn container_part(&self, reference: &str) -> Result<ContainerDiskReport, BackendError> {
