@@ -2,7 +2,9 @@
 //!
 //! They are compressed with zstd and have numeric owners, extended attributes and ACLs.
 
+use std::num::NonZero;
 use std::path::Path;
+use std::thread::available_parallelism;
 
 use gatewren_wire::operations::OperationRefusal;
 
@@ -10,13 +12,18 @@ use crate::context::operation_context::OperationContext;
 use crate::processes::step_error::StepError;
 
 /// Options that packing and unpacking share.
-const KEPT: [&str; 5] = [
-    "--zstd",
+const KEPT: [&str; 4] = [
     "--numeric-owner",
     "--xattrs",
     "--xattrs-include=*",
     "--acls",
 ];
+
+/// Decompresses while unpacking and listing. One thread: zstd has no more for that.
+const DECOMPRESS: &str = "--zstd";
+
+/// The most threads that compress. Each needs about 30 MB, and zstd counts against the limit of a command's processes.
+const MOST_THREADS: usize = 8;
 
 /// The longest entry name that is checked. No backup has a longer one.
 const NAME_BYTES: usize = 64 * 1024;
@@ -100,6 +107,7 @@ pub async fn pack(
         "--one-file-system".to_owned(),
         "--warning=no-file-ignored".to_owned(),
     ];
+    args.push(compress());
     args.extend(KEPT.map(str::to_owned));
     args.push(format!("--directory={}", contents.directory));
     args.extend(["--anchored", "--no-wildcards"].map(str::to_owned));
@@ -122,6 +130,12 @@ pub async fn pack(
     Ok(PackedArchive { entries, changed })
 }
 
+/// Returns the option that compresses with all cores.
+fn compress() -> String {
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    format!("--use-compress-program=zstd -T{}", cores.min(MOST_THREADS))
+}
+
 /// Reads an archive to its end and counts its entries.
 ///
 /// # Errors
@@ -130,7 +144,7 @@ pub async fn count(context: &mut OperationContext<'_>, archive: &Path) -> Result
     let args = [
         "--list".to_owned(),
         "--quoting-style=escape".to_owned(),
-        "--zstd".to_owned(),
+        DECOMPRESS.to_owned(),
         "--absolute-names".to_owned(),
         format!("--file={}", archive.display()),
     ];
@@ -178,6 +192,7 @@ async fn extract(
 ) -> Result<(), StepError> {
     let mut args = vec![
         "--extract".to_owned(),
+        DECOMPRESS.to_owned(),
         format!("--file={}", archive.display()),
         "--same-owner".to_owned(),
         "--same-permissions".to_owned(),
@@ -192,22 +207,10 @@ async fn extract(
     Ok(())
 }
 
-/// Returns the SHA-256 of a file in hexadecimal digits.
-pub async fn digest(context: &mut OperationContext<'_>, file: &Path) -> Result<String, StepError> {
-    let args = vec!["--".to_owned(), file.display().to_string()];
-    let mut digest = Vec::new();
-    let on_stdout = |bytes: &[u8]| digest.extend(bytes.iter().take(DIGEST_CHARS));
-    let (code, complaint) = context.run_program("sha256sum", args, on_stdout).await?;
-    digest.truncate(DIGEST_CHARS);
-    let digest = String::from_utf8_lossy(&digest).into_owned();
-    let whole = digest.len() == DIGEST_CHARS && digest.bytes().all(|b| b.is_ascii_hexdigit());
-    if code != 0 || !whole {
-        return Err(failed("the file cannot be read", &complaint).into());
-    }
-    Ok(digest)
+/// The refusal for a backup that could not be written.
+pub fn write_refusal(cause: &dyn std::fmt::Display) -> OperationRefusal {
+    OperationRefusal::failed(format!("the backup cannot be written: {cause}"))
 }
-
-const DIGEST_CHARS: usize = 64;
 
 fn failed(what: &str, complaint: &str) -> OperationRefusal {
     let cause = complaint.lines().next().unwrap_or("no reason given");

@@ -7,6 +7,7 @@ use gatewren_base::sys::files::read_bounded;
 use gatewren_wire::operations::{Backup, BackupId, OperationRefusal};
 
 use super::archive;
+use super::file_digest::digest;
 use super::targets::HelperBackupTarget;
 use crate::context::operation_context::OperationContext;
 use crate::processes::step_error::StepError;
@@ -108,13 +109,13 @@ async fn compare_contents(
     if bytes.ok() != backup.archive_bytes {
         return Err(damaged("its archive is missing or its size has changed"));
     }
-    if archive::digest(context, &file).await? != format.sha256 {
+    if digest(context, &file).await? != format.sha256 {
         return Err(damaged(
             "its archive is damaged: the checksum does not match",
         ));
     }
     if let Some(sha256) = &format.config_sha256
-        && archive::digest(context, &path.join(CONFIG)).await? != *sha256
+        && digest(context, &path.join(CONFIG)).await? != *sha256
     {
         return Err(damaged(
             "its container definition is damaged: the checksum does not match",

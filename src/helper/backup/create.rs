@@ -2,7 +2,7 @@
 //!
 //! An interrupted backup leaves nothing behind. The restic backend uses the lookup of the source too.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,11 @@ use gatewren_wire::operations::{
 };
 
 use super::archive;
-use super::archive::{ArchiveContents, ArchiveMember};
+use super::archive::{ArchiveContents, ArchiveMember, write_refusal};
 use super::check::{ARCHIVE, CONFIG, FORMAT, MANIFEST};
+use super::early_sync::EarlySync;
 use super::engine_source::engine_source;
+use super::file_digest::{RunningDigest, digest};
 use super::source::{BackupSource, ClaimedDefinition};
 use super::targets::HelperBackupTarget;
 use crate::context::containers::RunningContainer;
@@ -171,20 +173,23 @@ async fn fill(
     let own = source.container.as_ref();
     let guard = freeze_source(context, source, backup).await?;
     let archive = stage.join(ARCHIVE);
+    let syncing = EarlySync::start(&archive);
     let packed = archive::pack(context, &source.contents, &archive).await;
     drop(guard);
     let packed = packed?;
+    let sha256 = RunningDigest::start(&archive);
     (backup.entries, backup.changed_meanwhile) = (Some(packed.entries), packed.changed);
     let mut config_sha256 = None;
     if let Some(own) = own {
         let config = stage.join(CONFIG);
         write(&config, own.text.as_bytes()).map_err(|e| write_refusal(&e))?;
-        config_sha256 = Some(archive::digest(context, &config).await?);
+        config_sha256 = Some(digest(context, &config).await?);
     }
+    syncing.finish(context).await?;
     let facts = fs::metadata(&archive).map_err(|e| write_refusal(&e))?;
     backup.archive_bytes = Some(facts.len());
     backup.format = Some(ArchiveFormat {
-        sha256: archive::digest(context, &archive).await?,
+        sha256: sha256.finish(context).await?,
         config_sha256,
         ..format(FORMAT, own)
     });
@@ -194,10 +199,6 @@ async fn fill(
 /// Writes the manifest, then renames the finished backup to its final name in one step.
 fn put_in_place(from: &Path, to: &Path, backup: Backup) -> Result<Backup, OperationRefusal> {
     let kept = || {
-        let archive = from.join(ARCHIVE);
-        File::open(&archive)
-            .and_then(|file| file.sync_all())
-            .map_err(|cause| FileError::new("keep", &archive, cause))?;
         write_manifest(from, &backup)?;
         fs::rename(from, to).map_err(|cause| FileError::new("keep", to, cause))?;
         sync_directory_of(to)
@@ -218,11 +219,6 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let mut file = create_private(path)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     written.map_err(|cause| FileError::new("write", path, cause))
-}
-
-/// The refusal for a backup that could not be written.
-pub fn write_refusal(cause: &dyn std::fmt::Display) -> OperationRefusal {
-    OperationRefusal::failed(format!("the backup cannot be written: {cause}"))
 }
 
 async fn container_source<'a>(

@@ -8,11 +8,10 @@ use gatewren_base::config::RuntimeKind;
 use gatewren_base::sys::files::private_dir;
 use gatewren_wire::operations::{Backup, BackupSubject, OperationRefusal, Stream};
 
-use super::archive::ArchiveContents;
+use super::archive::{ArchiveContents, write_refusal};
 use super::check::CONFIG;
 use super::create::{
     exclude_target, find_source, format, freeze_source, new_manifest, write, write_manifest,
-    write_refusal,
 };
 use super::restic::{LineSplitter, Restic, ResticCommand, order};
 use super::restic_store::{FORMAT, FROZEN, OURS, RUNNING};

@@ -56,7 +56,7 @@ fn package(name: &str) -> &'static str {
         "locale" => "libc-bin",
         "locale-gen" => "locales",
         "setupcon" => "console-setup",
-        "du" | "sha256sum" => "coreutils",
+        "du" => "coreutils",
         "mount" | "umount" | "swapon" | "swapoff" => "mount",
         "modprobe" => "kmod",
         "fwupdmgr" => "fwupd",
