@@ -379,6 +379,12 @@ fn a_damaged_backup_is_found_and_never_brought_back() {
     fs::write(&config, "lxc.hook.pre-start = /bin/true\n").unwrap();
     damaged("definition");
     fs::write(&config, &settings).unwrap();
+    let manifest = fs::read(place.join("manifest.json")).unwrap();
+    let mut other: Value = serde_json::from_slice(&manifest).unwrap();
+    other["entries"] = json!(other["entries"].as_u64().unwrap() + 1);
+    fs::write(place.join("manifest.json"), other.to_string()).unwrap();
+    damaged("as many files");
+    fs::write(place.join("manifest.json"), &manifest).unwrap();
     assert_eq!(home.call("backup_verify", asked())["whole"], true);
     // A directory that does not match its manifest, or has none, is not a backup.
     let other = place.with_file_name("robin@2026-07-28T09-30-00.000Z");

@@ -136,11 +136,20 @@ fn compress() -> String {
     format!("--use-compress-program=zstd -T{}", cores.min(MOST_THREADS))
 }
 
-/// Reads an archive to its end and counts its entries.
-///
-/// # Errors
-/// Also fails if an entry would be unpacked outside the target directory.
-pub async fn count(context: &mut OperationContext<'_>, archive: &Path) -> Result<u64, StepError> {
+/// What the names of an archive's entries tell about it.
+#[derive(Debug)]
+pub struct ArchiveEntries {
+    /// How many it has.
+    pub count: u64,
+    /// One that belongs outside the directory that the archive is unpacked into.
+    pub outside: Option<String>,
+}
+
+/// Reads an archive to its end and lists its entries.
+pub async fn list(
+    context: &mut OperationContext<'_>,
+    archive: &Path,
+) -> Result<ArchiveEntries, StepError> {
     let args = [
         "--list".to_owned(),
         "--quoting-style=escape".to_owned(),
@@ -148,27 +157,16 @@ pub async fn count(context: &mut OperationContext<'_>, archive: &Path) -> Result
         "--absolute-names".to_owned(),
         format!("--file={}", archive.display()),
     ];
-    let mut names = Names::default();
-    let (code, complaint) = context
-        .run_program("tar", args.into(), |bytes| names.read(bytes))
-        .await?;
-    if code != 0 {
-        return Err(failed("the archive cannot be read", &complaint).into());
-    }
-    if let Some(name) = names.outside {
-        let message = format!("the archive has an entry outside its root: {name}");
-        return Err(OperationRefusal::failed(message).into());
-    }
-    Ok(names.count)
+    read_names(context, args.into(), "the archive cannot be read").await
 }
 
 /// Unpacks an archive into a new directory. tar itself creates links after all files, so that no file can be written
-/// elsewhere through one. It writes no file above the directory.
+/// elsewhere through one. It writes no file above the directory: from a name that leads there it removes that part.
 pub async fn unpack(
     context: &mut OperationContext<'_>,
     archive: &Path,
     into: &str,
-) -> Result<(), StepError> {
+) -> Result<ArchiveEntries, StepError> {
     extract(context, archive, into, Vec::new()).await
 }
 
@@ -181,7 +179,8 @@ pub async fn unpack_part(
 ) -> Result<(), StepError> {
     let rename = format!("--transform=flags=rhS;s,^{}\\(/\\|$\\),./,", literal(part));
     let more = ["--anchored", "--no-wildcards", &rename, "--", part];
-    extract(context, archive, into, more.map(str::to_owned).into()).await
+    let more = more.map(str::to_owned).into();
+    extract(context, archive, into, more).await.map(drop)
 }
 
 async fn extract(
@@ -189,22 +188,37 @@ async fn extract(
     archive: &Path,
     into: &str,
     more: Vec<String>,
-) -> Result<(), StepError> {
+) -> Result<ArchiveEntries, StepError> {
     let mut args = vec![
         "--extract".to_owned(),
-        DECOMPRESS.to_owned(),
+        "--verbose".to_owned(),
+        "--quoting-style=escape".to_owned(),
         format!("--file={}", archive.display()),
+        DECOMPRESS.to_owned(),
         "--same-owner".to_owned(),
         "--same-permissions".to_owned(),
         format!("--directory={into}"),
     ];
     args.extend(KEPT.map(str::to_owned));
     args.extend(more);
-    let (code, complaint) = context.run_program("tar", args, |_| {}).await?;
+    read_names(context, args, "the archive cannot be unpacked").await
+}
+
+/// Runs a tar that prints the names of entries.
+async fn read_names(
+    context: &mut OperationContext<'_>,
+    args: Vec<String>,
+    failure: &str,
+) -> Result<ArchiveEntries, StepError> {
+    let mut names = Names::default();
+    let (code, complaint) = context
+        .run_program("tar", args, |bytes| names.read(bytes))
+        .await?;
     if code != 0 {
-        return Err(failed("the archive cannot be unpacked", &complaint).into());
+        return Err(failed(failure, &complaint).into());
     }
-    Ok(())
+    let Names { count, outside, .. } = names;
+    Ok(ArchiveEntries { count, outside })
 }
 
 /// The refusal for a backup that could not be written.

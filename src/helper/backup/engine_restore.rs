@@ -18,7 +18,7 @@ use super::engine_data::{
     DataDirectory, DefinedContainer, EngineDirectory, ask_definition, descriptor_path,
     require_engine_of_root,
 };
-use super::restorable::{RestorableBackup, create_private_dir, open_backup};
+use super::restorable::{create_private_dir, open_archive};
 use super::targets::HelperBackupTarget;
 use crate::context::helper_context::HelperContext;
 use crate::context::operation_context::OperationContext;
@@ -65,8 +65,7 @@ async fn restore(
     let _claim = helper.locks.take(to)?;
     let stopped = context.relay.wait(stopped_container(helper, to)).await??;
     let defined = ask_definition(context, to, &stopped).await?;
-    let backup = open_backup(context, target, id).await?;
-    let RestorableBackup::Archive(directory, manifest) = backup else {
+    let Some((directory, manifest)) = open_archive(context, target, id).await? else {
         let message = "nothing was changed: this backup is not an archive of a container";
         return Err(OperationRefusal::failed(message).into());
     };

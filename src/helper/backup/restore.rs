@@ -10,8 +10,7 @@ use gatewren_wire::operations::{
     Backup, BackupId, BackupSubject, ContainerRef, OperationEnd, OperationRefusal,
 };
 
-use super::archive;
-use super::check::{ARCHIVE, CONFIG};
+use super::check::{CONFIG, unpack_checked};
 use super::engine_restore::restore_engine_container;
 use super::restic_store::unpack;
 use super::restorable::{RestorableBackup, create_private_dir, open_backup};
@@ -33,7 +32,7 @@ const MODE: u32 = 0o770;
 /// The directory in a stage where restic restores files.
 const UNPACKED: &str = ".gatewren-unpacked";
 
-/// Restores a backup after checking that it is undamaged.
+/// Restores a backup. Files reach their place only after the check that the whole backup is undamaged.
 pub async fn restore(
     context: &mut OperationContext<'_>,
     target: &HelperBackupTarget,
@@ -112,8 +111,7 @@ async fn stage_container(
     let (definition, manifest) = match backup {
         RestorableBackup::Archive(directory, manifest) => {
             create_container_dir(context, &from, manifest.as_ref(), true).await?;
-            let rootfs = from.join(ROOTFS).display().to_string();
-            archive::unpack(context, &directory.join(ARCHIVE), &rootfs).await?;
+            unpack_checked(context, directory, manifest, &from.join(ROOTFS)).await?;
             (directory.clone(), manifest.as_ref().clone())
         }
         RestorableBackup::Snapshot(restic, snapshot) => {
@@ -283,9 +281,8 @@ async fn restore_files(
 ) -> Result<PathBuf, StepError> {
     create_private_dir(to)?;
     match backup {
-        RestorableBackup::Archive(directory, _) => {
-            let into = to.display().to_string();
-            archive::unpack(context, &directory.join(ARCHIVE), &into).await?;
+        RestorableBackup::Archive(directory, manifest) => {
+            unpack_checked(context, directory, manifest, to).await?;
             Ok(to.to_owned())
         }
         RestorableBackup::Snapshot(restic, snapshot) => {
