@@ -106,6 +106,7 @@ mod owner_page;
 mod ownership;
 mod plain_english;
 mod prompts;
+mod refused_uploads;
 mod restic;
 mod schedules;
 mod secrets;

@@ -15,20 +15,34 @@ use tokio::runtime::Handle;
 use super::admission::ConnectionState;
 use super::event_stream::ConnectionTakeover;
 
-/// How long the unread rest of a body is drained; then the connection is closed.
-const LINGER: Duration = Duration::from_secs(5);
+/// How much of an unread body is drained, and for how long.
+#[derive(Debug, Clone, Copy)]
+struct DrainLimits {
+    time: Duration,
+    bytes: u64,
+}
 
-/// The maximum size of a drained rest, in bytes; more closes the connection.
-const MAX_REST: u64 = 16 * 1024 * 1024;
+/// Over HTTP/1.1; a longer rest closes the connection.
+const WHOLE_CONNECTION: DrainLimits = DrainLimits {
+    time: Duration::from_secs(5),
+    bytes: 16 * 1024 * 1024,
+};
+
+/// Over HTTP/2; a longer rest resets its stream.
+const ONE_STREAM: DrainLimits = DrainLimits {
+    time: Duration::from_millis(100),
+    bytes: 64 * 1024,
+};
 
 /// The body of a request, as it arrives.
 ///
 /// Over HTTP/1.1, closing a connection while the client still writes destroys the response that is on its way (RFC
-/// 9112, 9.6). A body that is dropped before its end is therefore drained after the response. HTTP/2 ends a stream
-/// without that (RFC 9113, 8.1), and a client that sent `Expect: 100-continue` has not begun to write.
+/// 9112, 9.6). A body that is dropped before its end is therefore drained after the response. HTTP/2 may reset the
+/// stream after the response instead (RFC 9113, 8.1), but curl 7.88, which is Debian 12's, then drops the response. A
+/// client that sent `Expect: 100-continue` has not begun to write.
 pub struct Upload {
     body: Option<Incoming>,
-    lingers: bool,
+    drained: Option<DrainLimits>,
     /// Notified when the body was read completely, where that matters.
     takeover: Weak<ConnectionTakeover>,
     presence: ConnectionState,
@@ -41,11 +55,15 @@ impl Upload {
         takeover: Weak<ConnectionTakeover>,
         presence: &ConnectionState,
     ) -> Request<Self> {
-        let lingers =
-            request.version() < Version::HTTP_2 && !request.headers().contains_key(EXPECT);
+        let limits = if request.version() < Version::HTTP_2 {
+            WHOLE_CONNECTION
+        } else {
+            ONE_STREAM
+        };
+        let drained = (!request.headers().contains_key(EXPECT)).then_some(limits);
         request.map(|body| Self {
             body: Some(body),
-            lingers,
+            drained,
             takeover,
             presence: presence.clone(),
         })
@@ -90,17 +108,21 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let rest = self.body.take().filter(|body| !body.is_end_stream());
         // Without a runtime, the connection is gone as well.
-        if let (true, Some(rest), Ok(runtime)) = (self.lingers, rest, Handle::try_current()) {
-            runtime.spawn(tokio::time::timeout(LINGER, run_out(rest)));
+        if let (Some(limits), Some(rest), Ok(runtime)) = (self.drained, rest, Handle::try_current())
+        {
+            runtime.spawn(tokio::time::timeout(
+                limits.time,
+                run_out(rest, limits.bytes),
+            ));
         }
     }
 }
 
-async fn run_out(mut rest: Incoming) {
+async fn run_out(mut rest: Incoming, most: u64) {
     let mut read = 0;
     while let Some(Ok(frame)) = rest.frame().await {
         read += frame.data_ref().map_or(0, |data| data.len() as u64);
-        if read > MAX_REST {
+        if read > most {
             return;
         }
     }
