@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -13,8 +13,12 @@ use gatewren_wire::protocol::{RpcError, Version, for_stateful};
 /// The maximum number of cached lists, more than there are presets; beyond it, lists are serialized for each call.
 const MAX_KEPT: usize = 16;
 
-/// The result of a list method, serialized for each revision.
-pub struct Listing([(Version, Box<RawValue>); Version::ALL.len()]);
+/// The result of a list method, serialized for each revision that a client has asked for.
+pub struct Listing {
+    method: String,
+    modern: Box<RawValue>,
+    stateful: [(Version, OnceLock<Box<RawValue>>); Version::ALL.len()],
+}
 
 impl fmt::Debug for Listing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,26 +27,33 @@ impl fmt::Debug for Listing {
 }
 
 impl Listing {
-    /// Serializes the complete result of the stateless shape for every revision.
+    /// Serializes the complete result of the stateless shape.
     pub(super) fn of(method: &str, result: &Value) -> Self {
-        Self(Version::ALL.map(|version| {
-            let result = result.clone();
-            let shaped = if version.is_modern() {
-                result
-            } else {
-                for_stateful(method, result, version)
-            };
-            // Cannot fail: all keys are strings and all numbers are finite.
-            (version, to_raw_value(&shaped).unwrap_or_default())
-        }))
+        Self {
+            method: method.to_owned(),
+            modern: raw(result),
+            stateful: Version::ALL.map(|version| (version, OnceLock::new())),
+        }
     }
 
-    /// The result in the shape of a revision.
+    /// The result in the shape of a revision. A stateful one is serialized when it is first asked for: most servers
+    /// have clients of one or two revisions, and the first list of a server is awaited.
     pub fn text(&self, version: Version) -> &RawValue {
-        let Self(texts) = self;
-        let found = texts.iter().find(|(of, _)| *of == version);
-        found.map_or(RawValue::NULL, |(_, text)| text)
+        let found = self.stateful.iter().find(|(of, _)| *of == version);
+        match found {
+            Some((_, text)) if !version.is_modern() => text.get_or_init(|| {
+                // Cannot fail: it was serialized from a value.
+                let result = serde_json::from_str(self.modern.get()).unwrap_or_default();
+                raw(&for_stateful(&self.method, result, version))
+            }),
+            _ => &self.modern,
+        }
     }
+}
+
+/// Serializes a value. Cannot fail: all keys are strings and all numbers are finite.
+fn raw(value: &Value) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_default()
 }
 
 /// How an agent sees an entry.
@@ -108,6 +119,10 @@ mod tests {
             r#"{"tools":[{"annotations":{"title":"A"},"name":"a"}]}"#
         );
         assert!(text(Version::V2025_11_25).contains(r#""title":"A"}]"#));
+        for version in Version::ALL {
+            let again = std::ptr::eq(listing.text(version), listing.text(version));
+            assert!(again, "{version:?} was serialized twice");
+        }
     }
 
     #[test]
