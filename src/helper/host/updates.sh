@@ -158,6 +158,8 @@ install_apart() {
 }
 
 script=$0
+newline='
+'
 shift
 case $step in
 refresh) refresh ;;
@@ -195,10 +197,18 @@ purge)
 check)
     # These packages may be a container's, whose architecture need not be that of the apt that looks at them.
     native=$(dpkg-query --show --showformat='${Architecture}' dpkg) || exit
-    simulate --option=APT::Architecture="$native" || exit
-    # "Need to get 12.3 MB of archives." and "After this operation, 1,234 kB of additional disk space will be used."
-    apt --option=Debug::NoLocking=true --option=APT::Architecture="$native" --print-uris dist-upgrade 2>/dev/null |
-        sed -n 's/^\(Need to get\|After this operation\)/gatewren: space &/p'
+    plan=$(simulate --option=APT::Architecture="$native")
+    status=$?
+    printf '%s\n' "$plan"
+    [ "$status" = 0 ] || exit "$status"
+    # "Need to get 12.3 MB of archives." and "After this operation, 1,234 kB of additional disk space will be used." apt
+    # prints neither when there is nothing to do.
+    case $newline$plan in
+    *"${newline}Inst "* | *"${newline}Remv "* | *"${newline}Purg "*)
+        apt --option=Debug::NoLocking=true --option=APT::Architecture="$native" --print-uris dist-upgrade 2>/dev/null |
+            sed -n 's/^\(Need to get\|After this operation\)/gatewren: space &/p'
+        ;;
+    esac
     stat --file-system --format='gatewren: free %a %S' /var/lib/dpkg
     reboot
     for list in /var/lib/apt/lists/*Release; do
