@@ -1,5 +1,6 @@
 //! Looks at the host and its containers for the plan of an update, some at the same time.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -9,7 +10,7 @@ use crate::helper_client::ContainerRef;
 use gatewren_base::config::RuntimeKind;
 
 use super::error::BackendError;
-use super::lxc::ContainerState;
+use super::lxc::{ContainerState, StateAndRoot};
 use super::side_by_side::side_by_side;
 use super::update_check::AptSimulation;
 use super::update_plan::{PlannedTarget, StaleImage, UpdatePlan, brief};
@@ -39,6 +40,8 @@ enum TargetFinding {
 #[derive(Clone, Copy)]
 struct PlanLook<'p> {
     apt: &'p Semaphore,
+    /// What is known about containers already.
+    known: &'p BTreeMap<ContainerRef, StateAndRoot>,
     until: Instant,
     has_backups: bool,
     refresh: bool,
@@ -60,15 +63,17 @@ impl UpdatesView<'_> {
         let targets = self.backups.targets().await.unwrap_or_default();
         let ready = targets.into_iter().filter(|target| target.ready);
         plan.set_backup_targets(ready.map(|target| target.target));
-        let mut names = Vec::new();
+        let (mut names, mut known) = (Vec::new(), BTreeMap::new());
         if let Some(containers) = containers {
             names.extend(containers.into_iter().map(Some));
         } else {
             names.extend(self.access.host().is_ok().then_some(None));
             names.extend(self.lxc.list().await?.into_iter().map(Some));
+            known = self.lxc.states_and_roots().await.unwrap_or_default();
         }
         let look = PlanLook {
             apt: &apt,
+            known: &known,
             until,
             has_backups: !plan.backup_targets.is_empty(),
             refresh,
@@ -114,16 +119,18 @@ impl UpdatesView<'_> {
         if name.runtime() != RuntimeKind::Lxc {
             return TargetFinding::OfEngine(self.stale_image(name).await);
         }
-        match self.lxc.status(name).await {
-            Ok(status) if status.state == ContainerState::Running => {}
-            Ok(status) => {
-                let state = format!("{:?}", status.state).to_lowercase();
-                return TargetFinding::Skipped(format!("it is {state}"));
-            }
+        let found = match look.known.get(name) {
+            Some(known) => Ok(known.clone()),
+            None => self.state_and_root(name).await,
+        };
+        let StateAndRoot { state, rootfs } = match found {
+            Ok(found) => found,
             Err(error) => return TargetFinding::Skipped(brief(&error.message)),
+        };
+        if state != ContainerState::Running {
+            let state = format!("{state:?}").to_lowercase();
+            return TargetFinding::Skipped(format!("it is {state}"));
         }
-        let definition = self.lxc.definition(name).await.ok();
-        let rootfs = definition.and_then(|definition| definition.config.rootfs);
         let rootfs = rootfs.unwrap_or_default();
         let is_directory = rootfs.starts_with('/') || rootfs.starts_with("dir:");
         let mut protection = Vec::new();
@@ -141,6 +148,13 @@ impl UpdatesView<'_> {
             found: self.simulate(Some(name), None).await,
             problem: None,
         }
+    }
+
+    async fn state_and_root(&self, name: &ContainerRef) -> Result<StateAndRoot, BackendError> {
+        let state = self.lxc.status(name).await?.state;
+        let definition = self.lxc.definition(name).await.ok();
+        let rootfs = definition.and_then(|definition| definition.config.rootfs);
+        Ok(StateAndRoot { state, rootfs })
     }
 
     /// Returns the image of a container of an engine if it runs an older one than the one that has the name now.

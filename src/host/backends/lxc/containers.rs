@@ -397,6 +397,7 @@ fn frozen(name: &ContainerRef) -> BackendError {
 #[cfg(test)]
 mod tests {
     use super::super::super::lab::ContainerLab;
+    use super::super::overview::StateAndRoot;
     use super::*;
     use gatewren_base::config::Space;
 
@@ -432,6 +433,11 @@ mod tests {
         lxc.restart(&name, NO_GRACE).await.unwrap();
         let second = lxc.status(&name).await.unwrap();
         assert_ne!(second.init_pid, first.init_pid);
+        let rootfs = lxc.definition(&name).await.unwrap().config.rootfs;
+        assert!(rootfs.is_some());
+        let at_once = lxc.states_and_roots().await.unwrap();
+        let state = ContainerState::Running;
+        assert_eq!(at_once[&name], StateAndRoot { state, rootfs });
 
         container.lxc("lxc-freeze", &[]);
         let error = lxc.start(&name).await.unwrap_err();

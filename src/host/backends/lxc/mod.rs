@@ -28,5 +28,6 @@ pub use inside::{
 };
 pub use listing::{AwayRuntime, ContainerListing};
 pub use measured_vitals::MeasuredVitals;
+pub use overview::StateAndRoot;
 pub use stack_changes::{MemberChange, MemberOutcome, StackAction, StackRun};
 pub use stacks::{Stack, StackListing, StackMember};

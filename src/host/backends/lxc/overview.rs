@@ -10,7 +10,7 @@ use super::super::os_release::OsRelease;
 use super::super::request::{answer, limits};
 use super::config::ContainerConfig;
 use super::containers::{ContainerFacts, LxcView, QUESTION_TIME, read_lines};
-use super::details::{ContainerDetails, ContainerStatus};
+use super::details::{ContainerDetails, ContainerState, ContainerStatus};
 use crate::helper_client::{
     Capture, ContainerRef, ContainerUsage, MeasuredContainer, Operation, OperationLimits,
     OverviewEntry,
@@ -27,7 +27,30 @@ const OVERVIEW_CAPTURE: Capture = Capture {
     tail: 0,
 };
 
+/// The state of a container of LXC, and where its files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateAndRoot {
+    /// Its state.
+    pub state: ContainerState,
+    /// Its root file system, as its definition names it.
+    pub rootfs: Option<String>,
+}
+
 impl LxcView {
+    /// Returns the states of containers of LXC and where their files are, in one request. Those that have to be asked
+    /// about one by one are left out.
+    pub async fn states_and_roots(
+        &self,
+    ) -> Result<BTreeMap<ContainerRef, StateAndRoot>, BackendError> {
+        let found = self.overview().await?.into_iter().filter_map(|entry| {
+            let config = ContainerConfig::parse(&entry.config?);
+            let state = ContainerStatus::parse(&entry.info?)?.state;
+            let rootfs = config.rootfs;
+            Some((entry.container, StateAndRoot { state, rootfs }))
+        });
+        Ok(found.collect())
+    }
+
     /// Returns all containers in detail, sorted by name. An unreadable one is left out.
     pub async fn all(&self) -> Result<Vec<ContainerDetails>, BackendError> {
         let found = self.overview().await?;
