@@ -39,7 +39,16 @@ pub async fn read(
     context: &mut OperationContext<'_>,
     operation: &Operation,
 ) -> Result<OperationEnd, OperationRefusal> {
+    let policy = context.helper.policy.now();
     let (container, args) = match operation {
+        Operation::HostLog { query } if !policy.shows_all_containers() => {
+            // Lines that are left out must not count.
+            let query = LogQuery {
+                most: None,
+                ..query.clone()
+            };
+            (None, arguments(&query))
+        }
         Operation::HostLog { query } => (None, arguments(query)),
         Operation::ContainerLog { container, query } => (Some(container), arguments(query)),
         Operation::ContainerBoots { container } => (Some(container), list_of_boots()),
@@ -53,7 +62,6 @@ pub async fn read(
     if let Some(container) = container {
         return step_end(of_container(context, container, &tool).await);
     }
-    let policy = context.helper.policy.now();
     if policy.shows_all_containers() || !matches!(operation, Operation::HostLog { .. }) {
         return context.run_tool(&tool).await;
     }
@@ -142,6 +150,10 @@ fn arguments(query: &LogQuery) -> Vec<String> {
         LogOrder::Follow => &["--follow", "--lines=0"],
     };
     args.extend(more.iter().map(|&word| word.to_owned()));
+    // In the other order, journalctl would print the newest lines, not those after the cursor.
+    if let Some(most) = query.most.filter(|_| query.order == LogOrder::Older) {
+        args.push(format!("--lines={most}"));
+    }
     if query.kernel {
         args.push("_TRANSPORT=kernel".to_owned());
     }
@@ -170,6 +182,11 @@ mod tests {
     fn a_question_becomes_options() {
         assert_eq!(varying(r#"{"order":"older"}"#), "--reverse");
         assert_eq!(varying(r#"{"order":"newer"}"#), "");
+        assert_eq!(varying(r#"{"order":"newer","most":7}"#), "");
+        assert_eq!(
+            varying(r#"{"order":"older","most":7}"#),
+            "--reverse --lines=7"
+        );
         assert_eq!(
             varying(
                 r#"{"unit":"-.mount","priority":"err","since_ms":1500,"until_ms":2000,"boot":"-1","order":"newer"}"#

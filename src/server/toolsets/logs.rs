@@ -100,6 +100,7 @@ async fn query(journal: Arc<Journal>, asked: Query, cx: Cx) -> Result<Answer> {
             boot: asked.boot,
             order: order(asked.cursor.as_ref(), asked.before),
             cursor: asked.cursor,
+            most: None,
         },
     };
     search_for(&journal, &search, &cx).await

@@ -36,6 +36,9 @@ pub struct LogQuery {
     pub cursor: Option<LogCursor>,
     /// The order of lines, and whether to wait for more.
     pub order: LogOrder,
+    /// The most lines that are printed, newest first only. The helper ignores it if it hides some lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
 }
 
 /// The order of lines.

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::helper_client::{Frame, KillReason, OperationEnd, RunningOperation, Stream};
+use crate::helper_client::{
+    Frame, KillReason, LogOrder, Operation, OperationEnd, RunningOperation, Stream,
+};
 
 use super::super::error::BackendError;
 use super::super::request::operation_error;
@@ -14,6 +16,16 @@ const MAX_LINE: usize = 512 * 1024;
 /// How much of the program's standard error is kept.
 const MAX_COMPLAINT: usize = 4096;
 
+/// The most lines that a query of a journal prints.
+pub fn printed_at_most(operation: &Operation) -> Option<u32> {
+    match operation {
+        Operation::HostLog { query } | Operation::ContainerLog { query, .. } => {
+            query.most.filter(|_| query.order == LogOrder::Older)
+        }
+        _ => None,
+    }
+}
+
 /// Splits output into lines.
 #[derive(Debug)]
 pub struct OutputLineReader {
@@ -22,6 +34,8 @@ pub struct OutputLineReader {
     /// Whether the unfinished line is too long and skipped.
     too_long: bool,
     lines: VecDeque<Vec<u8>>,
+    /// How many lines have ended, skipped ones included.
+    ended: usize,
     stderr: String,
     truncated: bool,
 }
@@ -34,6 +48,7 @@ impl OutputLineReader {
             unfinished: Vec::new(),
             too_long: false,
             lines: VecDeque::new(),
+            ended: 0,
             stderr: String::new(),
             truncated: false,
         }
@@ -42,6 +57,11 @@ impl OutputLineReader {
     /// Whether the time or output limit ended the output.
     pub fn truncated(&self) -> bool {
         self.truncated
+    }
+
+    /// How many lines the program has printed, skipped ones included.
+    pub fn printed_lines(&self) -> usize {
+        self.ended
     }
 
     /// Returns the next line; `None` after the last one. Cancel safe: nothing is lost.
@@ -86,11 +106,28 @@ impl OutputLineReader {
                 self.unfinished.extend(piece);
             }
             if pieces.peek().is_some() {
+                self.ended += 1;
                 let line = std::mem::take(&mut self.unfinished);
                 if !std::mem::take(&mut self.too_long) && !line.is_empty() {
                     self.lines.push_back(line);
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_query_of_older_lines_has_a_bound() {
+        let bound = |query: &str| {
+            let query = serde_json::from_str(query).unwrap();
+            printed_at_most(&Operation::HostLog { query })
+        };
+        assert_eq!(bound(r#"{"order":"older","most":7}"#), Some(7));
+        assert_eq!(bound(r#"{"order":"newer","most":7}"#), None);
+        assert_eq!(bound(r#"{"order":"older"}"#), None);
     }
 }

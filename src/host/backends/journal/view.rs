@@ -20,7 +20,7 @@ use super::super::request::ask;
 use super::boots::{Boot, boot_us, boots, current_boot};
 use super::kernel_ring::{kernel_lines, serial};
 use super::line::{LogLine, PAGE_BYTES};
-use super::reader::OutputLineReader;
+use super::reader::{OutputLineReader, printed_at_most};
 
 /// The timeout of a search; lines found until then are returned.
 const SEARCH_TIME: Duration = Duration::from_secs(40);
@@ -250,6 +250,7 @@ impl JournalView {
             output_bytes: OUTPUT_BYTES,
             processes: 64,
         };
+        let most = printed_at_most(&operation);
         let running = self.helper.start(operation, limits, &self.reference);
         let mut reader = OutputLineReader::of(running.await?);
         let (mut lines, mut bytes) = (Vec::new(), 0);
@@ -260,7 +261,9 @@ impl JournalView {
                 if reader.truncated() && lines.is_empty() && !follows {
                     return Err(too_long());
                 }
-                return Ok((lines, reader.truncated()));
+                // Lines that are not shown count for journalctl; older ones may remain.
+                let is_cut = most.is_some_and(|most| reader.printed_lines() >= most as usize);
+                return Ok((lines, reader.truncated() || is_cut));
             };
             let fields: Map<String, Value> = serde_json::from_slice(&json).unwrap_or_default();
             let Some(line) = LogLine::of(&fields) else {
@@ -293,6 +296,10 @@ impl JournalView {
         search: &LogSearch,
     ) -> Result<(Operation, Option<ContainerRef>), BackendError> {
         let mut query = search.query.clone();
+        // One more line than is shown tells whether there are more. journalctl would print on until it is killed.
+        query.most = u32::try_from(search.most)
+            .ok()
+            .map(|most| most.saturating_add(1));
         let Some(name) = &search.container else {
             self.access.host()?;
             let shown = |unit: UnitName| {
@@ -303,6 +310,8 @@ impl JournalView {
                 }
             };
             query.unit = query.unit.map(shown);
+            // Some lines are left out.
+            query.most = query.most.filter(|_| self.access.everything().is_ok());
             return Ok((Operation::HostLog { query }, None));
         };
         let container = self.access.name(name);
