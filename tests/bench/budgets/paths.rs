@@ -37,7 +37,7 @@ const GUARD: &str = "TLS, HTTP and the guard's chain";
 
 /// The name of the path for audit rows, and the function that writes one.
 const AUDIT: &str = "one row of the audit";
-const APPEND: &str = "vault::audit::row::append";
+const APPEND: &str = "vault::audit::row::RowInserter::append";
 
 /// The name of the path for notifications.
 const TOLD: &str = "one notification to one subscriber";

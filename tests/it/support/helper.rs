@@ -302,12 +302,18 @@ impl Call {
 
     /// Returns the next output.
     pub fn output(&mut self) -> Vec<u8> {
+        let output = self.output_or_end();
+        output.unwrap_or_else(|ending| panic!("ended: {ending}"))
+    }
+
+    /// Returns the next output, or how the operation ended.
+    pub fn output_or_end(&mut self) -> Result<Vec<u8>, String> {
         loop {
             let (kind, payload) = self.frame().expect("a frame");
             match kind {
                 2 | 6 => {}
-                3 | 4 => return payload,
-                _ => panic!("ended: {}", String::from_utf8_lossy(&payload)),
+                3 | 4 => return Ok(payload),
+                _ => return Err(String::from_utf8_lossy(&payload).into_owned()),
             }
         }
     }
