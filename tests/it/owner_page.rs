@@ -237,8 +237,10 @@ pub fn let_confirmation_expire(home: &Directory) {
     let mut times = vault
         .prepare("SELECT name FROM pragma_table_info('login') WHERE name LIKE '%\\_ms' ESCAPE '\\'")
         .unwrap();
-    let times = times.query_map([], |row| row.get::<_, String>(0)).unwrap();
-    for time in times.map(Result::unwrap) {
+    let times = times.query_map([], |row| row.get(0)).unwrap();
+    // All of them first: while a read is open, SQLite does not wait for the server's write but fails.
+    let times: Vec<String> = times.map(Result::unwrap).collect();
+    for time in times {
         let older = format!("UPDATE login SET {time} = {time} - 660000");
         assert!(vault.execute(&older, []).unwrap() > 0);
     }
