@@ -151,7 +151,8 @@ pub async fn freeze_source(
         None => None,
     };
     backup.was_running = running.is_some();
-    backup.was_frozen = running.is_some_and(RunningContainer::is_frozen);
+    // A process that is killed in a frozen cgroup makes the kernel say for a moment that it is not frozen.
+    backup.was_frozen = guard.is_some() || running.is_some_and(RunningContainer::is_frozen);
     Ok(guard)
 }
 
