@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::support::attacked_helper::{AttackedHelper, HOST_SHELL, everything, request};
 use crate::support::helper::frame;
 use crate::support::machine::{IN_TIME, call_cgroups, cgroup2, is_root, lxcpath, wait_until};
+use crate::support::request::Running;
 use crate::support::server::{Directory, Server, server};
 
 /// Long enough for a command that is not held: it needs about a tenth of this.
@@ -32,8 +33,32 @@ fn rows(vault: &Connection) -> Vec<(String, Option<String>)> {
     rows.map(Result::unwrap).collect()
 }
 
-fn touch(file: &Path) -> Value {
-    json!({ "command": format!("touch {}", file.display()) })
+/// A call whose command would create a file. The intent cannot be written, because the vault is locked.
+struct WaitingCall {
+    server: Server,
+    vault: Connection,
+    file: PathBuf,
+    running: Running,
+    home: Directory,
+}
+
+impl WaitingCall {
+    fn begin() -> Self {
+        let home = Directory::new();
+        let server = server().policy("admin").directory(&home.0).start();
+        let (vault, file) = (vault(&home), home.join("ran"));
+        vault.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let command = json!({ "command": format!("touch {}", file.display()) });
+        let running = server.client().call("system_shell", command).begin();
+        until_prepared(&server);
+        Self {
+            server,
+            vault,
+            file,
+            running,
+            home,
+        }
+    }
 }
 
 /// Waits until the process of the call is there, if this machine shows it.
@@ -55,12 +80,13 @@ fn until_nothing_is_left(server: &Server) {
 
 #[test]
 fn a_command_is_prepared_but_waits_for_its_intent() {
-    let home = Directory::new();
-    let server = server().policy("admin").directory(&home.0).start();
-    let (vault, file) = (vault(&home), home.join("ran"));
-    vault.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let running = server.client().call("system_shell", touch(&file)).begin();
-    until_prepared(&server);
+    let WaitingCall {
+        server: _server,
+        vault,
+        file,
+        running,
+        home: _home,
+    } = WaitingCall::begin();
     sleep(QUIET);
     assert!(!file.exists() && !running.is_finished());
     vault.execute_batch("ROLLBACK").unwrap();
@@ -76,12 +102,13 @@ fn a_command_is_prepared_but_waits_for_its_intent() {
 
 #[test]
 fn a_call_that_is_cancelled_before_its_intent_is_written_runs_nothing_and_is_on_record() {
-    let home = Directory::new();
-    let server = server().policy("admin").directory(&home.0).start();
-    let (vault, file) = (vault(&home), home.join("ran"));
-    vault.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let running = server.client().call("system_shell", touch(&file)).begin();
-    until_prepared(&server);
+    let WaitingCall {
+        server,
+        vault,
+        file,
+        running,
+        home: _home,
+    } = WaitingCall::begin();
     drop(running);
     until_nothing_is_left(&server);
     vault.execute_batch("ROLLBACK").unwrap();

@@ -75,3 +75,14 @@ impl From<LoginError> for SetUpError {
         Self::Login(cause)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_to_wait_is_told_how_long() {
+        let words = LoginError::Later(42).to_string();
+        assert!(words.contains("42 seconds"), "{words}");
+    }
+}

@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// The most items of one list that are worked on at the same time.
 const AT_ONCE: usize = 4;
 
-/// The places of all lists together, beside the one that each has for itself. The helper rejects an agent that asks for
-/// too much at once, so many calls at the same time must not ask for a multiple of what they need.
+/// The extra places that all lists share; each list also has one of its own. The helper limits the concurrent operations
+/// of an agent, so concurrent calls must not exceed that limit together.
 static FURTHER_PLACES: Semaphore = Semaphore::const_new(6);
 
 /// Work that has begun, with the index of its item.
@@ -53,7 +53,7 @@ async fn within<I, W: Future>(
     results.into_values().collect()
 }
 
-/// Begins what there is room for. The first needs no place, so that each list goes on however many others there are.
+/// Starts items while there are places. One item of each list needs none, so every list makes progress.
 fn begin_further<'p, W>(
     running: &mut Vec<BegunWork<'p, W>>,
     places: &'p Semaphore,
