@@ -234,6 +234,12 @@ await it('the audit: found by agent, one call in full, the chain, all of it', as
   await rows.first().getByRole('link').click();
   expect((await page.textContent('main')).includes('Arguments, without secrets'), 'it is not shown in full');
   await shot(page, kind, 'call');
+  await callTool(proposer, 'propose_change', { tool: 'no_such_tool', arguments: {}, reason: 'to see it fail' });
+  await page.goto(`${origin}/owner/audit?outcome=failed`);
+  const reasons = await page.locator('tbody tr .soft').allTextContents();
+  expect(reasons.length > 0 && reasons.length === await page.locator('tbody tr').count(), 'a failed call gives no reason');
+  await page.locator('tbody tr').first().getByRole('link').click();
+  expect((await page.textContent('dl')).includes(reasons[0].replace('…', '')), `the page of a call has no ${reasons[0]}`);
   await page.goto(`${origin}/owner/audit?verify=1`);
   expect((await page.textContent('main')).includes('The chain is intact'), 'the chain is not verified');
   const [download] = await Promise.all([

@@ -90,6 +90,7 @@ fn calls_are_listed_and_shown_while_the_server_runs() {
         .map(|call| call["status"].as_str().unwrap())
         .collect();
     assert_eq!(statuses, ["ok", "failed", "failed", "ok"]);
+    tell_why_they_failed(&calls, &home.0);
 
     filters_choose_among(&calls, &home.0);
     is_a_table(&home.0);
@@ -99,6 +100,21 @@ fn calls_are_listed_and_shown_while_the_server_runs() {
     assert!(
         server.log().contains(&format!("request=\"{reference}\"")),
         "{reference}"
+    );
+}
+
+fn tell_why_they_failed(calls: &[Value], home: &Path) {
+    let errors: Vec<&str> = calls
+        .iter()
+        .map(|call| call["ended"]["error"].as_str().unwrap_or_default())
+        .collect();
+    assert!(errors[0].is_empty() && errors[3].is_empty(), "{errors:?}");
+    assert!(errors[1].contains("absent"), "{errors:?}");
+    assert!(errors[2].contains("command"), "{errors:?}");
+    let shown = said(home, &["show", &calls[1]["seq"].to_string()]);
+    assert!(
+        shown.contains(&format!("\nerror      {}", errors[1])),
+        "{shown}"
     );
 }
 

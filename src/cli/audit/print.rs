@@ -85,6 +85,7 @@ pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
         ("decision", text(&call.decision)),
         ("change", text(&call.change)),
         ("outcome", Some(status.words().to_owned())),
+        ("error", end.and_then(|end| end.error.clone())),
         ("from", number(end.and_then(|end| end.revision_before))),
         ("revision", number(end.and_then(|end| end.revision))),
     ];

@@ -134,6 +134,7 @@ async fn record(vault: &Vault, job: &JobStatus) -> Result<(), VaultError> {
         duration_ms: job.duration_ms,
         revision_before: None,
         revision: None,
+        error: job.killed_because.map(KillReason::as_str),
     };
     vault.audit().outcome(&id, outcome)
 }

@@ -18,7 +18,7 @@ use gatewren_store::vault::{
     AuditEntry, AuditId, AuditOutcome, AuditTable, ReadRecord, Vault, VaultError, WrittenIntent,
 };
 use gatewren_wire::protocol::{RpcError, TraceParent};
-use gatewren_wire::registry::{LongCall, Risk, Tool};
+use gatewren_wire::registry::{Answer, LongCall, Risk, Tool};
 
 /// The record of one call. If it is dropped before its end, it records that the call was cancelled or continues as
 /// a job.
@@ -67,7 +67,7 @@ impl BegunRecord {
         }
     }
 
-    fn end(self, audit: &AuditTable<'_>, outcome: AuditOutcome) -> Result<(), VaultError> {
+    fn end(self, audit: &AuditTable<'_>, outcome: AuditOutcome<'_>) -> Result<(), VaultError> {
         match self {
             Self::Intent(id) => audit.outcome(&id, outcome),
             Self::Read(record) => audit.end_read(record, outcome),
@@ -165,10 +165,29 @@ impl Record {
 
     /// Records the outcome and the revision that reflects it.
     pub fn end(mut self, outcome: &'static str, revision: Option<u64>) {
-        self.write(outcome, revision);
+        self.write(outcome, revision, None);
     }
 
-    fn write(&mut self, outcome: &'static str, revision: Option<u64>) {
+    /// Records that the call was refused, and why.
+    pub fn refuse(mut self, why: &str) {
+        self.write("refused", None, Some(why));
+    }
+
+    /// Records that the call failed, and why.
+    pub fn fail(mut self, why: &str) {
+        self.write("failed", None, Some(why));
+    }
+
+    /// Records how the tool answered: that the call failed, and why, or that it succeeded.
+    pub fn end_with(mut self, answer: &Answer, revision: Option<u64>) {
+        if answer.failed {
+            self.write("failed", revision, answer.first_text());
+        } else {
+            self.write("ok", revision, None);
+        }
+    }
+
+    fn write(&mut self, outcome: &'static str, revision: Option<u64>, error: Option<&str>) {
         self.ended = true;
         let lasted = self.began.elapsed();
         let duration_ms = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
@@ -203,6 +222,7 @@ impl Record {
                     duration_ms,
                     revision_before: revision.and(self.revision_before),
                     revision,
+                    error,
                 },
             )
         {
@@ -215,7 +235,7 @@ impl Drop for Record {
     fn drop(&mut self) {
         if !self.ended {
             let continues = self.long.as_ref().is_some_and(|long| long.has_begun());
-            self.write(if continues { "job" } else { "cancelled" }, None);
+            self.write(if continues { "job" } else { "cancelled" }, None, None);
         }
     }
 }

@@ -61,11 +61,11 @@ pub(super) async fn run_recorded(
     }
     match answer {
         Ok((answer, revision)) => {
-            record.end(if answer.failed { "failed" } else { "ok" }, revision);
+            record.end_with(&answer, revision);
             Ok(answer.into_result())
         }
         Err(Interruption::Failed(error)) => {
-            record.end("failed", None);
+            record.fail(&error.message);
             Ok(Answer::from(error).into_result())
         }
         Err(Interruption::Ask(question)) => {
@@ -74,7 +74,7 @@ pub(super) async fn run_recorded(
         }
         Err(Interruption::Propose(other)) => Err(StopReason::Propose(Box::new((other, record)))),
         Err(Interruption::Rpc(error)) => {
-            record.end("refused", None);
+            record.refuse(&error.message);
             Err(StopReason::Rpc(error))
         }
     }

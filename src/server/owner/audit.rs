@@ -13,7 +13,7 @@ use super::page_error::PageError;
 use super::parts::{name, notice, table, time};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
-use gatewren_base::sys::sanitize_lines;
+use gatewren_base::sys::{sanitize_lines, shorten};
 use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions::{CallStatus, HumanTimestamp, export_header};
 use gatewren_store::vault::{
@@ -118,6 +118,9 @@ fn chain_words(chain: &ChainVerification) -> Markup {
     }
 }
 
+/// The length of an error in a table, in characters; the page of the call shows all that is kept.
+const SHOWN_ERROR: usize = 100;
+
 /// Renders a table of calls, a row each.
 pub fn calls_table(label: &str, calls: &[AuditCall], run_after: i64) -> Markup {
     let heads = [
@@ -133,7 +136,12 @@ pub fn calls_table(label: &str, calls: &[AuditCall], run_after: i64) -> Markup {
             td { (text(call.agent_name.as_ref().or(call.agent.as_ref()))) }
             td { (text(call.tool.as_ref())) }
             td { (target(call.target.as_deref().unwrap_or("-"))) }
-            td { (name(CallStatus::of(call, run_after).word())) }
+            td {
+                (name(CallStatus::of(call, run_after).word()))
+                @if let Some(error) = call.ended.as_ref().and_then(|end| end.error.as_ref()) {
+                    " " span class="soft" { (name(&shorten(error, SHOWN_ERROR))) }
+                }
+            }
         } }
     };
     html! {
@@ -173,6 +181,7 @@ pub fn call(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
         (texts::MODE, call.mode.clone()),
         (texts::DECISION, call.decision.clone()),
         (texts::OUTCOME, Some(status.words().to_owned())),
+        (texts::ERROR, end.and_then(|end| end.error.clone())),
         (texts::TOOK_MS, number(end.and_then(|end| end.duration_ms))),
         (texts::REVISION, number(end.and_then(|end| end.revision))),
         ("SHA-256", call.arguments_sha256.clone()),

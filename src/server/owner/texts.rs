@@ -72,6 +72,7 @@ pub const AGENT: &str = "Agent";
 pub const TOOL: &str = "Tool";
 pub const TARGET: &str = "Target";
 pub const OUTCOME: &str = "Outcome";
+pub const ERROR: &str = "Error";
 pub const REASON: &str = "The reason, in the agent's own words:";
 pub const RESTS_ON_NOTHING: &str = "This call may affect anything, so no target is watched for it.";
 pub const HAS_NOT_MOVED: &str = "Its target has not changed since it was proposed.";

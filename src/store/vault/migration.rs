@@ -30,6 +30,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[schedules::SCHEMA],
     &[watches::SCHEMA],
     &[schema::WITHOUT_INSERT_TRIGGER],
+    &[schema::ERROR_COLUMN],
 ];
 
 const VERSION_1: &str = "

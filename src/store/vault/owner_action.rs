@@ -76,6 +76,7 @@ impl AuditTable<'_> {
             duration_ms: now_ms().saturating_sub(began_ms),
             revision_before: None,
             revision: None,
+            error: None,
         };
         self.outcome(&id, outcome)
     }

@@ -99,6 +99,16 @@ impl Answer {
         }
     }
 
+    /// Returns what a person reads first: the first text, or else the data that is shown as text.
+    pub fn first_text(&self) -> Option<&str> {
+        let text = self.content.iter().find_map(|block| match block {
+            Content::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        let data = || self.structured.as_ref().filter(|_| self.shows_data);
+        text.or_else(|| data().map(SerializedJson::text))
+    }
+
     /// The result of `tools/call`.
     pub fn into_result(self) -> ToolResult {
         let Self {

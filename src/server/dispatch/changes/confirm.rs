@@ -54,7 +54,7 @@ pub(in crate::dispatch) async fn confirm(
             let record = Record::begin(engine, call, request, &Verdict::Confirm).await?;
             // A call with invalid arguments fails without a question.
             if let Err(error) = tool.check_arguments(arguments.clone()) {
-                record.end("refused", None);
+                record.refuse(&error.message);
                 return Ok(ConfirmationRound::End(refuse(error)));
             }
             let question = match question_of(call, tool, arguments) {

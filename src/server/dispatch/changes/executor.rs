@@ -258,8 +258,8 @@ async fn carry_out(
     };
     let ran_in = record.audit_id();
     let Verdict::Approved(permit, _) = verdict else {
-        record.end("refused", None);
         let words = "By now its agent's policy denies this. Nothing was done.";
+        record.refuse(words);
         return failed(words.to_owned(), ran_in);
     };
     // The owner requested this run, so it does not queue behind the agent's own calls.
@@ -276,12 +276,12 @@ fn end_of(
     let (answer, revision) = match answer {
         Ok(answered) => answered,
         Err(words) => {
-            record.end("failed", None);
+            record.fail(&words);
             return failed(words, ran_in);
         }
     };
     let applied = !answer.failed;
-    record.end(if applied { "ok" } else { "failed" }, revision);
+    record.end_with(&answer, revision);
     let result = engine.complete_for_storage(&answer.into_result());
     let text = result.pointer("/content/0/text").and_then(Value::as_str);
     let words = text.map(|text| text.chars().take(MAX_WORDS).collect());

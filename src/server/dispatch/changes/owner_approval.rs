@@ -157,6 +157,6 @@ async fn end_in_time(engine: &Engine, who: &Principal, change: &Change) -> Optio
 }
 
 fn failed(record: Record, error: ToolError) -> CallOutcome {
-    record.end("failed", None);
+    record.fail(&error.message);
     CallOutcome::Called(Answer::from(error).into_result())
 }

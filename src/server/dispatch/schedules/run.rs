@@ -17,7 +17,7 @@ use gatewren_base::telemetry::redact_text;
 use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::{Verdict, as_of_creation, judge_scheduled};
 use gatewren_store::vault::{RunEnd, RunOutcome, Schedule, StartedRun};
-use gatewren_wire::protocol::{Content, InputAnswers};
+use gatewren_wire::protocol::InputAnswers;
 use gatewren_wire::registry::{Answer, LongCall, Tool};
 
 /// The maximum length of an error that is stored with a run, in characters.
@@ -71,11 +71,11 @@ pub(super) async fn carry_out(engine: &Arc<Engine>, begun: &StartedRun) -> RunEn
     let permit = match verdict {
         Verdict::Scheduled(permit, _) => permit,
         Verdict::Deny => {
-            record.end("refused", None);
+            record.refuse(DENIED);
             return failed(DENIED, ran_in);
         }
         _ => {
-            record.end("refused", None);
+            record.refuse(NEEDS_APPROVAL);
             return failed(NEEDS_APPROVAL, ran_in);
         }
     };
@@ -133,26 +133,20 @@ fn end_of(answer: Result<(Answer, Option<u64>), String>, record: Record) -> RunE
     let (answer, revision) = match answer {
         Ok(answered) => answered,
         Err(words) => {
-            record.end("failed", None);
+            record.fail(&words);
             return failed(&words, ran_in);
         }
     };
+    record.end_with(&answer, revision);
     if !answer.failed {
-        record.end("ok", revision);
         return RunEnd {
             outcome: RunOutcome::Ok,
             words: None,
             ran_in,
         };
     }
-    record.end("failed", revision);
-    let blocks = answer.into_result().blocks();
-    let texts = blocks.into_iter().find_map(|block| match block {
-        Content::Text { text, .. } => Some(text),
-        _ => None,
-    });
     failed(
-        texts.as_deref().unwrap_or("It failed without an error."),
+        answer.first_text().unwrap_or("It failed without an error."),
         ran_in,
     )
 }

@@ -176,6 +176,7 @@ mod tests {
                 duration_ms: 1,
                 revision_before: None,
                 revision: None,
+                error: None,
             };
             vault.audit().outcome(&id, outcome).unwrap();
             vault.probe().await.unwrap();

@@ -90,6 +90,8 @@ pub struct RecordedOutcome {
     pub revision_before: Option<i64>,
     /// The revision of the state that includes the effect of the call.
     pub revision: Option<i64>,
+    /// The reason for which the call failed or was refused: the first 300 characters of its error, without secrets.
+    pub error: Option<String>,
 }
 
 const CALLS: &str = "SELECT i.*, agent.name AS agent_name,
@@ -98,7 +100,8 @@ const CALLS: &str = "SELECT i.*, agent.name AS agent_name,
         coalesce(i.outcome, o.outcome) AS end_outcome,
         coalesce(i.duration_ms, o.duration_ms) AS end_duration_ms,
         coalesce(i.revision_before, o.revision_before) AS end_revision_before,
-        coalesce(i.revision, o.revision) AS end_revision
+        coalesce(i.revision, o.revision) AS end_revision,
+        coalesce(i.error, o.error) AS end_error
     FROM rows i
         LEFT JOIN rows o ON i.outcome IS NULL AND o.call = i.call AND o.kind = 'outcome'
         LEFT JOIN agent ON agent.id = i.agent
@@ -161,6 +164,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AuditCall> {
             duration_ms: row.get("end_duration_ms")?,
             revision_before: row.get("end_revision_before")?,
             revision: row.get("end_revision")?,
+            error: text(row, "end_error")?,
         }),
     };
     let sha256: Option<Vec<u8>> = row.get("arguments_sha256")?;

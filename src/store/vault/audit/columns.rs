@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use rusqlite::Connection;
 
 /// The row format that is written now.
-pub(in crate::vault) const FORMAT: i64 = 3;
+pub(in crate::vault) const FORMAT: i64 = 4;
 
 /// The columns that a row's hash covers.
-pub(in crate::vault) const HASHED: [&str; 23] = [
+pub(in crate::vault) const HASHED: [&str; 24] = [
     "seq",
     "at_ms",
     "call",
@@ -32,6 +32,7 @@ pub(in crate::vault) const HASHED: [&str; 23] = [
     "change",
     "revision_before",
     "exact",
+    "error",
 ];
 
 /// Returns how many of `HASHED` the hash of a row covers; `None` for an unknown format.
@@ -39,6 +40,7 @@ pub(in crate::vault) fn hashed(format: i64) -> Option<usize> {
     match format {
         1 => Some(17),
         2 => Some(22),
+        3 => Some(23),
         FORMAT => Some(HASHED.len()),
         _ => None,
     }

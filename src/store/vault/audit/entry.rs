@@ -38,7 +38,7 @@ pub struct AuditEntry<'a> {
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy)]
-pub struct AuditOutcome {
+pub struct AuditOutcome<'a> {
     /// The outcome as one word. Of a call: `ok`, `failed`, `refused`, `asked`, `proposed`, `timeout`, `cancelled`, or
     /// `job` if it continues as one. Of a job: `ok`, `failed`, `killed` or `lost`.
     pub outcome: &'static str,
@@ -48,7 +48,12 @@ pub struct AuditOutcome {
     pub revision_before: Option<u64>,
     /// The revision of the state that includes the effect of the call.
     pub revision: Option<u64>,
+    /// The reason for which the call failed. The row keeps its first [`MAX_ERROR`] characters, without secrets.
+    pub error: Option<&'a str>,
 }
+
+/// The length of an error in the audit, in characters. A longer one is cut and ends with `…`.
+pub(in crate::vault) const MAX_ERROR: usize = 300;
 
 /// The id that joins the two rows of a call: 32 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

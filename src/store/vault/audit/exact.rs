@@ -482,6 +482,7 @@ mod tests {
                 duration_ms: 1,
                 revision_before: None,
                 revision: None,
+                error: None,
             };
             self.vault.audit().outcome(&id, outcome).unwrap();
             self.vault.probe().await.unwrap();

@@ -228,6 +228,7 @@ mod tests {
             duration_ms: 3,
             revision_before: Some(4),
             revision: Some(5),
+            error: None,
         };
         vault.audit().outcome(&id.unwrap(), outcome).unwrap();
     }

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use super::chain;
 use super::chain_tail::ChainTail;
 use super::columns::{FORMAT, HASHED};
-use super::entry::{AuditEntry, AuditId, AuditOutcome};
+use super::entry::{AuditEntry, AuditId, AuditOutcome, MAX_ERROR};
 use super::exact::{self, UnsealedArguments};
 use crate::vault::row::to_column;
-use gatewren_base::sys::now_ms;
+use gatewren_base::sys::{now_ms, shorten};
 use gatewren_base::telemetry::{redact, redact_text};
 
 /// A row without its number and its hashes.
@@ -49,13 +49,14 @@ enum Column {
     Space,
     Mode,
     Change,
+    Error,
 }
 
-/// The texts of a row in a single allocation. The first row of a call has up to thirteen.
+/// The texts of a row in a single allocation. A row has up to fourteen.
 #[derive(Default)]
 struct RowTexts {
     all: String,
-    places: [Option<(u32, u32)>; Column::Change as usize + 1],
+    places: [Option<(u32, u32)>; Column::Error as usize + 1],
 }
 
 impl RowTexts {
@@ -115,7 +116,10 @@ impl UnnumberedRow {
     }
 
     /// Makes the only row of a call from its intent: the row of a call that only read.
-    pub(in crate::vault) fn ended(self, outcome: AuditOutcome) -> Self {
+    pub(in crate::vault) fn ended(mut self, outcome: AuditOutcome<'_>) -> Self {
+        if let Some(error) = outcome.error {
+            self.texts.put(Column::Error, &kept_error(error));
+        }
         Self {
             outcome: Some(outcome.outcome),
             duration_ms: Some(to_column(outcome.duration_ms)),
@@ -126,13 +130,17 @@ impl UnnumberedRow {
     }
 
     /// Makes the outcome row of a call.
-    pub(in crate::vault) fn of_outcome(id: &AuditId, outcome: AuditOutcome) -> Self {
+    pub(in crate::vault) fn of_outcome(id: &AuditId, outcome: AuditOutcome<'_>) -> Self {
+        let mut texts = RowTexts::default();
+        if let Some(error) = outcome.error {
+            texts.put(Column::Error, &kept_error(error));
+        }
         Self {
             at_ms: now_ms(),
             kind: "outcome",
             call: id.clone(),
             outcome: Some(outcome.outcome),
-            texts: RowTexts::default(),
+            texts,
             arguments_sha256: None,
             duration_ms: Some(to_column(outcome.duration_ms)),
             revision: outcome.revision.map(to_column),
@@ -184,8 +192,14 @@ impl UnnumberedRow {
             text(Column::Change),
             number(self.revision_before),
             exact.map_or(ValueRef::Null, ValueRef::from),
+            text(Column::Error),
         ]
     }
+}
+
+/// Returns an error as stored in the audit: without secrets, and then shortened, so that no secret is cut in half.
+fn kept_error(error: &str) -> String {
+    shorten(&redact_text(error), MAX_ERROR)
 }
 
 /// The arguments of a call as stored in the audit.
@@ -234,8 +248,8 @@ fn kept_arguments(arguments: &Value) -> KeptArguments {
 /// The columns of [`HASHED`] in their order, then the two hashes and the format.
 const INSERT: &str = "INSERT INTO audit (seq, at_ms, call, kind, agent, session, request, address, tool, risk,
         arguments, arguments_sha256, target, decision, outcome, duration_ms, revision, token, space, mode,
-        change, revision_before, exact, previous_sha256, sha256, format)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        change, revision_before, exact, error, previous_sha256, sha256, format)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// Appends rows with a statement that is prepared for the first of them.
 ///
@@ -318,6 +332,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_error_is_kept_without_secrets_and_not_longer_than_its_bound() {
+        assert_eq!(kept_error("web is stopped"), "web is stopped");
+        let secret = kept_error("cannot run: mysql --password hunter2");
+        assert_eq!(secret, "cannot run: mysql --password [redacted]");
+        // The secret crosses the bound.
+        let long = format!("{} --password hunter2", "x".repeat(MAX_ERROR - 15));
+        let kept = kept_error(&long);
+        assert!(!kept.contains("hun"), "{kept}");
+        assert_eq!(kept.chars().count(), MAX_ERROR);
+        assert!(kept.ends_with('…'), "{kept}");
+    }
 
     #[test]
     fn the_hash_is_that_of_the_text_also_of_no_arguments() {

@@ -43,3 +43,6 @@ CREATE TRIGGER audit_checkpoint_gives_way_to_a_newer BEFORE DELETE ON audit_chec
 /// verification of the chain finds, and any program that can write the file can drop a trigger. It took more than the
 /// insertion itself: with a trigger that can abort, SQLite copies each page before it changes it.
 pub(in crate::vault) const WITHOUT_INSERT_TRIGGER: &str = "DROP TRIGGER audit_is_never_replaced;";
+
+/// Adds the reason for which a call failed.
+pub(in crate::vault) const ERROR_COLUMN: &str = "ALTER TABLE audit ADD COLUMN error TEXT;";

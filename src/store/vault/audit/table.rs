@@ -139,7 +139,11 @@ impl<'a> AuditTable<'a> {
     }
 
     /// Queues the row of a call that only read. It never waits, so it can also run in `drop`.
-    pub fn end_read(&self, record: ReadRecord, outcome: AuditOutcome) -> Result<(), VaultError> {
+    pub fn end_read(
+        &self,
+        record: ReadRecord,
+        outcome: AuditOutcome<'_>,
+    ) -> Result<(), VaultError> {
         let ReadRecord { row, slot, .. } = record;
         let row = AuditRowJob::new(&self.shared.trail, row.ended(outcome));
         self.shared.writer.enqueue_row(row, slot)
@@ -147,7 +151,7 @@ impl<'a> AuditTable<'a> {
 
     /// Queues the outcome of a call. It never waits, so it can also run in `drop`. The number of concurrent calls
     /// bounds the number of queued outcomes.
-    pub fn outcome(&self, id: &AuditId, outcome: AuditOutcome) -> Result<(), VaultError> {
+    pub fn outcome(&self, id: &AuditId, outcome: AuditOutcome<'_>) -> Result<(), VaultError> {
         let record = UnnumberedRow::of_outcome(id, outcome);
         let row = AuditRowJob::new(&self.shared.trail, record);
         self.shared.writer.enqueue_row_uncounted(row)
@@ -208,12 +212,13 @@ mod tests {
         }
     }
 
-    fn ok() -> AuditOutcome {
+    fn ok() -> AuditOutcome<'static> {
         AuditOutcome {
             outcome: "ok",
             duration_ms: 12,
             revision_before: Some(5),
             revision: Some(7),
+            error: None,
         }
     }
 
@@ -510,6 +515,7 @@ mod tests {
             "UPDATE audit SET space = 'media' WHERE seq = 2",
             "UPDATE audit SET format = 2, space = NULL WHERE seq = 2",
             "UPDATE audit SET format = 3 WHERE seq = 2",
+            "UPDATE audit SET format = 1, error = 'it was refused' WHERE seq = 2",
         ] {
             other.execute_batch(sql).unwrap();
             assert_eq!(

@@ -182,6 +182,7 @@ impl Trim {
             duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             revision_before: None,
             revision: None,
+            error: None,
         };
         append(
             connection,
@@ -279,11 +280,12 @@ mod tests {
         vault.audit().intent(entry).await.unwrap()
     }
 
-    const ENDED: AuditOutcome = AuditOutcome {
+    const ENDED: AuditOutcome<'static> = AuditOutcome {
         outcome: "ok",
         duration_ms: 1,
         revision_before: None,
         revision: None,
+        error: None,
     };
 
     async fn end(vault: &Vault, id: AuditId) {

@@ -192,6 +192,7 @@ mod tests {
             duration_ms: 7,
             revision_before: None,
             revision: None,
+            error: None,
         };
         vault.audit().outcome(&id, outcome).unwrap();
         vault.probe().await.unwrap();
