@@ -1,4 +1,4 @@
-//! Cursors: those that this server issued for a list continue it, and every other one is rejected.
+//! Cursors: each continues its list behind one entry, and what is no cursor of the list is rejected.
 
 use super::input::{parts, text};
 use gatewren_wire::protocol::{code, page};
@@ -12,20 +12,20 @@ pub fn are_our_own(data: &[u8]) {
     let (Some(length), Some(cursor)) = (length, text(cursor)) else {
         return;
     };
-    let all: Vec<u16> = (0..length % 2_000).collect();
+    let all: Vec<String> = (0..length % 2_000).map(|n| n.to_string()).collect();
     let given = walk(&all);
     for other in ["prompts/list", "tools/list:2", ""] {
         for ours in &given {
             assert!(
-                page(other, &all, Some(ours)).is_err(),
+                page(other, &all, String::as_str, Some(ours)).is_err(),
                 "{ours} is of another list"
             );
         }
     }
-    match page(LIST, &all, Some(cursor)) {
-        Ok(_) => assert!(
-            given.iter().any(|ours| ours == cursor),
-            "{cursor:?} is not ours"
+    match page(LIST, &all, String::as_str, Some(cursor)) {
+        Ok(page) => assert!(
+            !all.is_empty() && all.get(1..).is_some_and(|rest| follows(rest, page.items)),
+            "{cursor:?} does not continue the list"
         ),
         Err(error) => {
             assert_eq!(error.code, code::INVALID_PARAMS);
@@ -37,12 +37,17 @@ pub fn are_our_own(data: &[u8]) {
     }
 }
 
+/// Whether the items are the rest of the list from one of its entries on, or the beginning of that rest.
+fn follows(list: &[String], items: &[String]) -> bool {
+    (0..=list.len()).any(|at| list.get(at..).is_some_and(|rest| rest.starts_with(items)))
+}
+
 /// Every cursor of a list, in order; asserts that each entry appears once, in order.
-fn walk(all: &[u16]) -> Vec<String> {
+fn walk(all: &[String]) -> Vec<String> {
     let mut given: Vec<String> = Vec::new();
     let mut seen = Vec::new();
     loop {
-        let Ok(page) = page(LIST, all, given.last().map(String::as_str)) else {
+        let Ok(page) = page(LIST, all, String::as_str, given.last().map(String::as_str)) else {
             panic!("{given:?} was refused");
         };
         seen.extend_from_slice(page.items);

@@ -41,16 +41,25 @@ fn d4_b6_initialize_with_another_version_is_offered_the_newest_stateful_one() {
 }
 
 #[test]
-fn initialize_without_a_version_is_told_what_it_needs() {
+fn d11_initialize_that_lacks_a_parameter_is_told_which() {
     let server = shared("operate");
-    let request = server
-        .client()
-        .initialize("")
-        .param("protocolVersion", Value::Null);
-    let answer = request.send();
-    assert_eq!(answer.verdict(), (200, -32_602));
-    assert!(answer.message().contains("protocolVersion"));
-    assert_eq!(answer.header("mcp-session-id"), None);
+    let wrong = [
+        ("protocolVersion", Value::Null),
+        ("protocolVersion", json!(20_251_125)),
+        ("capabilities", Value::Null),
+        ("capabilities", json!([])),
+        ("clientInfo", Value::Null),
+        ("clientInfo", json!("a client")),
+        ("clientInfo", json!({ "name": "a client" })),
+        ("clientInfo", json!({ "name": 1, "version": "1" })),
+    ];
+    for (parameter, value) in wrong {
+        let request = server.client().initialize("2025-11-25");
+        let answer = request.param(parameter, value.clone()).send();
+        assert_eq!(answer.verdict(), (200, -32_602), "{parameter}: {value}");
+        assert!(answer.message().contains(parameter), "{}", answer.message());
+        assert_eq!(answer.header("mcp-session-id"), None);
+    }
 }
 
 #[test]
@@ -265,6 +274,17 @@ fn h9_b5_v10_a_batch_is_answered_on_a_session_of_2025_03_26_alone() {
             let answer = client.session(version).post(batch.clone()).send();
             assert_eq!(answer.verdict(), (400, -32_600), "{way}: {version}");
         }
+    }
+}
+
+#[test]
+fn h9_a_batch_with_an_element_that_is_no_message_is_refused_whole() {
+    let server = shared("operate");
+    let good = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    for bad in [json!(1), json!({ "jsonrpc": "2.0", "id": 2 }), json!([])] {
+        let session = server.client().session("2025-03-26");
+        let answer = session.post(json!([good, bad])).send();
+        assert_eq!(answer.verdict(), (400, -32_600), "{bad}: {answer:?}");
     }
 }
 

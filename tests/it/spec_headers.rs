@@ -214,9 +214,12 @@ fn an_unknown_log_level_is_refused_before_dispatch() {
 #[test]
 fn e8_an_unknown_resource_names_its_uri() {
     let server = shared("observe");
-    let uri = "gatewren:///public/nothing";
-    let answer = server.client().modern("resources/read").uri(uri).send();
-    assert_eq!(answer.rpc()["error"]["data"]["uri"], uri);
+    let long = format!("gatewren:///public/{}", "nothing/".repeat(99));
+    for uri in ["gatewren:///public/nothing", &long] {
+        let answer = server.client().modern("resources/read").uri(uri).send();
+        assert_eq!(answer.rpc()["error"]["data"]["uri"], uri);
+        assert!(answer.message().chars().count() < 300, "{answer:?}");
+    }
 }
 
 #[test]

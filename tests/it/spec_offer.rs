@@ -345,6 +345,11 @@ fn q4_completion_is_bounded_and_refuses_what_there_is_not() {
             ),
             known.clone().param("argument", json!({ "name": "arg1" })),
             known.clone().param("argument", json!("x")),
+            known.clone().param("context", json!("x")),
+            known.clone().param("context", json!({ "arguments": [] })),
+            known
+                .clone()
+                .param("context", json!({ "arguments": { "arg2": 2 } })),
         ];
         for row in rows {
             assert_eq!(row.send().verdict(), (200, -32_602), "{era}");

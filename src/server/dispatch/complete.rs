@@ -1,6 +1,6 @@
 //! `completion/complete`: values for a prompt's argument or a template's variable.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     call::{Call, CallOutcome},
@@ -45,21 +45,39 @@ fn read(params: &Params) -> Result<Completion, RpcError> {
         _ => None,
     };
     let argument = params.get("argument");
-    let context = params
-        .get("context")
-        .and_then(|c| c.get("arguments"))
-        .and_then(Value::as_object);
+    let context = read_context(params)?;
     match (reference, text(argument, "name"), text(argument, "value")) {
         (Some(reference), Some(argument), Some(typed)) => Ok(Completion {
             reference,
             argument,
             typed,
-            context: context.cloned().unwrap_or_default(),
+            context,
         }),
         _ => Err(RpcError::invalid_params(
             "completion/complete requires ref (ref/prompt with name, or ref/resource with uri) and argument \
              {name, value}",
         )),
+    }
+}
+
+/// Returns the arguments that the client has filled in before, if it sends any.
+fn read_context(params: &Params) -> Result<Map<String, Value>, RpcError> {
+    let wrong = || {
+        RpcError::invalid_params(
+            "context of completion/complete must be an object {arguments}, and arguments an object of texts",
+        )
+    };
+    let object = |value: &Value| match value {
+        Value::Null => Ok(Map::new()),
+        Value::Object(fields) => Ok(fields.clone()),
+        _ => Err(wrong()),
+    };
+    let context = params.get("context").map_or(Ok(Map::new()), object)?;
+    let arguments = context.get("arguments").map_or(Ok(Map::new()), object)?;
+    if arguments.values().all(Value::is_string) {
+        Ok(arguments)
+    } else {
+        Err(wrong())
     }
 }
 

@@ -26,7 +26,12 @@ pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
         .filter(|prompt| is_there(engine, &call.context.who, prompt))
         .map(|prompt| &prompt.definition)
         .collect();
-    let page = page(&call.method, &all, cursor(&call.params)?)?;
+    let page = page(
+        &call.method,
+        &all,
+        |prompt| &prompt.name,
+        cursor(&call.params)?,
+    )?;
     let mut result = Map::from_iter([("prompts".to_owned(), json!(page.items))]);
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));

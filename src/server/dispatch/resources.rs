@@ -23,7 +23,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
         .resources()
         .map(|s| s.resources(&call.context.viewer()))
         .unwrap_or_default();
-    page_result(engine, call, "resources", &all)
+    page_result(engine, call, "resources", &all, |one| &one.uri)
 }
 
 /// `resources/templates/list`.
@@ -33,7 +33,9 @@ pub fn templates(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> 
         .resources()
         .map(|s| s.templates(&call.context.viewer()))
         .unwrap_or_default();
-    page_result(engine, call, "resourceTemplates", &all)
+    page_result(engine, call, "resourceTemplates", &all, |one| {
+        &one.uri_template
+    })
 }
 
 fn page_result<T: Serialize>(
@@ -41,8 +43,9 @@ fn page_result<T: Serialize>(
     call: &Call,
     name: &str,
     all: &[T],
+    key: impl Fn(&T) -> &str,
 ) -> Result<CallOutcome, RpcError> {
-    let page = page(&call.method, all, cursor(&call.params)?)?;
+    let page = page(&call.method, all, key, cursor(&call.params)?)?;
     let mut result = Map::from_iter([(name.to_owned(), json!(page.items))]);
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));

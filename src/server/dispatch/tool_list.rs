@@ -82,7 +82,7 @@ fn page_of(
     let definitions =
         all().flat_map(|(tool, seen)| definitions(&engine.catalog, tool, *seen, &unlisted));
     let definitions: Vec<_> = definitions.collect();
-    let page = page("tools/list", &definitions, cursor)?;
+    let page = page("tools/list", &definitions, |tool| &tool.name, cursor)?;
     let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);
     if let Some(next) = page.next {
         result.insert("nextCursor".into(), json!(next));

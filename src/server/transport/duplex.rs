@@ -202,7 +202,7 @@ impl DuplexConnection {
         }
         let hello = InitializeRequest::read(request)?;
         let agent = self.sender.who.agent_id().as_str();
-        let claims = SessionClaims::new(agent, hello.version, &hello.declared_capabilities());
+        let claims = SessionClaims::new(agent, hello.version, hello.declared_capabilities);
         self.session = Some(Session::of_connection(claims));
         let engine = self.endpoint.engine();
         let instructions = instructions(&engine.catalog, &self.sender.who);

@@ -3,32 +3,40 @@
 use serde_json::{Map, Value, json};
 
 use crate::dispatch::Engine;
-use gatewren_wire::protocol::{Params, RpcError, RpcRequest, Version};
+use gatewren_wire::protocol::{RpcError, RpcRequest, Version};
 
 /// A client's `initialize`.
 pub struct InitializeRequest<'a> {
     /// The negotiated revision.
     pub version: Version,
-    params: &'a Params,
+    /// The capabilities that the client declares.
+    pub declared_capabilities: &'a Map<String, Value>,
 }
 
 impl<'a> InitializeRequest<'a> {
-    /// Reads the request; fails with -32602 if it names no revision.
+    /// Reads the request; fails with -32602 if it lacks a parameter that each stateful revision requires.
     pub fn read(request: &'a RpcRequest) -> Result<Self, RpcError> {
         let params = &request.params;
         let asked = params.get("protocolVersion").and_then(Value::as_str);
-        let asked = asked.ok_or_else(|| {
-            let words = "initialize requires params.protocolVersion, a date such as 2025-11-25";
-            RpcError::invalid_params(words)
-        })?;
-        let version = Version::negotiate(asked);
-        Ok(Self { version, params })
-    }
-
-    /// The capabilities that the client declares.
-    pub fn declared_capabilities(&self) -> Map<String, Value> {
-        let declared = self.params.get("capabilities").and_then(Value::as_object);
-        declared.cloned().unwrap_or_default()
+        let asked = asked.ok_or_else(|| lacks("protocolVersion, a date such as 2025-11-25"))?;
+        let declared = params.get("capabilities").and_then(Value::as_object);
+        let declared =
+            declared.ok_or_else(|| lacks("capabilities, an object, which may be empty"))?;
+        let client = params.get("clientInfo");
+        let is_text = |field| {
+            client
+                .and_then(|client| client.get(field)?.as_str())
+                .is_some()
+        };
+        if !is_text("name") || !is_text("version") {
+            return Err(lacks(
+                "clientInfo, an object with the texts name and version",
+            ));
+        }
+        Ok(Self {
+            version: Version::negotiate(asked),
+            declared_capabilities: declared,
+        })
     }
 
     /// The result, with the instructions for the model.
@@ -50,4 +58,8 @@ impl<'a> InitializeRequest<'a> {
         }
         result
     }
+}
+
+fn lacks(parameter: &str) -> RpcError {
+    RpcError::invalid_params(format!("initialize requires params.{parameter}"))
 }

@@ -107,8 +107,9 @@ async fn begin(
         Err(error) => return json_response(StatusCode::OK, wire::error(Some(&request.id), &error)),
     };
     let agent = sender.who.agent_id().as_str();
-    let declared = hello.declared_capabilities();
-    let created = endpoint.sessions().create(agent, hello.version, &declared);
+    let created = endpoint
+        .sessions()
+        .create(agent, hello.version, hello.declared_capabilities);
     let Ok(session) = created.await else {
         let words = "the session limit of this agent or of the server is reached; end a session and try again";
         let status = StatusCode::SERVICE_UNAVAILABLE;

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+use gatewren_base::sys::shorten;
+
 /// The codes that are sent (JSON-RPC 2.0 section 5.1; MCP 2026-07-28, basic).
 pub mod code {
     /// The body is not JSON.
@@ -73,7 +75,7 @@ impl RpcError {
     pub fn method_not_found(method: &str) -> Self {
         Self::new(
             code::METHOD_NOT_FOUND,
-            format!("method not found: {}", shorten(method)),
+            format!("method not found: {}", echo(method)),
         )
     }
 
@@ -101,8 +103,8 @@ impl RpcError {
 
     /// The modern form of "no such resource"; the stateful encoder changes the code.
     pub fn resource_not_found(uri: &str) -> Self {
-        let uri = shorten(uri);
-        Self::invalid_params(format!("resource not found: {uri}"))
+        // The data has the whole address: a client finds its request by it, and has sent it.
+        Self::invalid_params(format!("resource not found: {}", echo(uri)))
             .with_data(serde_json::json!({ "uri": uri }))
     }
 }
@@ -115,11 +117,11 @@ impl fmt::Display for RpcError {
 
 impl std::error::Error for RpcError {}
 
-/// The most characters of a client's name or method that are echoed in an error; the rest is cut.
+/// The most characters of a client's name or method that are echoed in an error; a longer one is cut and ends with `…`.
 const MAX_ECHOED_CHARS: usize = 200;
 
-fn shorten(text: &str) -> String {
-    text.chars().take(MAX_ECHOED_CHARS).collect()
+fn echo(text: &str) -> String {
+    shorten(text, MAX_ECHOED_CHARS)
 }
 
 #[cfg(test)]
