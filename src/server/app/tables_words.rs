@@ -84,6 +84,28 @@ fn no_error_about_an_argument_has_a_word_of_rust() {
     assert_eq!(found, [""; 0]);
 }
 
+#[test]
+fn an_optional_argument_that_is_null_counts_as_absent() {
+    let (mut found, mut optional) = (Vec::new(), 0);
+    for tool in tables().unwrap().tools() {
+        let schema = &tool.definition().input_schema;
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let names = schema["properties"].as_object().into_iter().flatten();
+        let names = names.filter(|(name, _)| !required.contains(&json!(name)));
+        let without = tool.check_arguments(Map::new()).map_err(|e| e.message);
+        for (name, _) in names {
+            optional += 1;
+            let with = Map::from_iter([(name.clone(), Value::Null)]);
+            let with = tool.check_arguments(with).map_err(|e| e.message);
+            if with != without {
+                found.push(format!("{} {name}: {with:?}", tool.name()));
+            }
+        }
+    }
+    assert!(optional > 150, "{optional}");
+    assert_eq!(found, [""; 0]);
+}
+
 /// Durations in answers, as opposed to points in time.
 const DURATIONS: &[&str] = &[
     "age_s",

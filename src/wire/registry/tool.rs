@@ -101,7 +101,7 @@ impl Tool {
         &self,
         mut arguments: Map<String, Value>,
     ) -> std::result::Result<(), ToolError> {
-        self.drop_noise(&mut arguments);
+        self.drop_unused(&mut arguments);
         self.reading.map_or(Ok(()), |reading| reading(arguments))
     }
 
@@ -112,7 +112,7 @@ impl Tool {
         mut arguments: Map<String, Value>,
         cx: Cx,
     ) -> BoxFuture<Result<Answer>> {
-        self.drop_noise(&mut arguments);
+        self.drop_unused(&mut arguments);
         (self.function)(arguments, cx)
     }
 
@@ -372,14 +372,22 @@ impl Tool {
         Ok(())
     }
 
-    /// Some clients add their own arguments to every call.
-    fn drop_noise(&self, arguments: &mut Map<String, Value>) {
+    /// Drops what stands for nothing. Some clients add their own arguments to every call. Models that must name each
+    /// argument of a tool, as in the strict mode of OpenAI's interfaces, send null for those that they do not use.
+    fn drop_unused(&self, arguments: &mut Map<String, Value>) {
         const NOISE: &[&str] = &["toolCallId"];
-        let known = self.definition.input_schema.get("properties");
-        for name in NOISE {
-            if known.and_then(|k| k.get(*name)).is_none() {
-                arguments.remove(*name);
-            }
-        }
+        let schema = &self.definition.input_schema;
+        let known = schema.get("properties").and_then(Value::as_object);
+        let property = |name: &str| known.and_then(|known| known.get(name));
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required =
+            |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+        // An argument of any type may have null as its value.
+        let is_typed = |name: &str| property(name).is_some_and(|known| known.get("type").is_some());
+        arguments.retain(|name, value| {
+            let is_noise = NOISE.contains(&name.as_str()) && property(name).is_none();
+            let is_unused = value.is_null() && is_typed(name) && !is_required(name);
+            !is_noise && !is_unused
+        });
     }
 }
