@@ -127,6 +127,12 @@ async function atTheBox(made) {
     });
   }
   await check('hears of a row after that', () => ear.hearsInTheEnd(NOTES, 'write-row'));
+  if (made.comesBack) {
+    await check('hears of a row after the server was away for ten seconds', async () => {
+      await ask('stop-server-for 10');
+      await ear.hearsInTheEnd(NOTES, 'write-row');
+    });
+  }
   await check('closes', made.close);
 }
 

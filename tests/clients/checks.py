@@ -63,6 +63,7 @@ class Client:
     cancels = False  # whether a call that is given up tells the server
     stays = False  # whether it is connected between two calls, which a restart of the server can break
     hears_later = None  # BY_ITSELF or SUBSCRIBING_AGAIN: how it hears of changes after that
+    comes_back = False  # whether it hears by itself after the server was away for some seconds
     progress = None  # async (name, arguments) -> what was heard of progress
 
 
@@ -197,6 +198,10 @@ async def notices(client):
         await restart(client)
         if client.hears_later == BY_ITSELF:
             with check("hears of a row after that"):
+                await ear.hears_in_the_end(NOTES, "write-row")
+        if client.comes_back:
+            with check("hears of a row after the server was away for ten seconds"):
+                await ask("stop-server-for 10")
                 await ear.hears_in_the_end(NOTES, "write-row")
     if client.hears_later == SUBSCRIBING_AGAIN:
         with check("subscribes again, and hears of a row after that"):

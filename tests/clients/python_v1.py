@@ -10,13 +10,11 @@ from mcp.client.session import ClientSession
 
 import checks
 
-# By itself it gives up after two tries, which a server on a busy machine can miss.
-streamable_http.MAX_RECONNECTION_ATTEMPTS = 60
-
 
 class PythonV1(checks.Library):
     cancels = stays = True
     hears_later = checks.BY_ITSELF
+    comes_back = True
 
     def __init__(self, session, session_id, ears):
         self.session, self.session_id, self.ears = session, session_id, ears

@@ -6,14 +6,12 @@ import {
   ElicitRequestSchema,
   ResourceUpdatedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { RECONNECTION, run } from './checks.mjs';
+import { run } from './checks.mjs';
 import { expect } from './report.mjs';
 
 async function connect({ url, headers }, answers) {
-  const transport = new StreamableHTTPClientTransport(url, {
-    requestInit: { headers },
-    reconnectionOptions: RECONNECTION,
-  });
+  // As most programs use it: with its own two tries to come back.
+  const transport = new StreamableHTTPClientTransport(url, { requestInit: { headers } });
   const capabilities = answers ? { elicitation: {}, sampling: {} } : {};
   const client = new Client({ name: 'gatewren-tests', version: '1' }, { capabilities });
   if (answers) {
@@ -30,6 +28,7 @@ async function connect({ url, headers }, answers) {
       for (const uri of uris) await client.subscribeResource({ uri });
     },
     sessionId: () => transport.sessionId,
+    comesBack: true,
     close: async () => {
       await transport.terminateSession();
       await client.close();

@@ -65,6 +65,9 @@ class Server:
         """As after a power cut: no goodbye, then the same port and the same directory."""
         self.process.kill()
         self.process.wait()
+        self.start_again()
+
+    def start_again(self):
         self.start(urllib.parse.urlsplit(self.address["url"]).netloc)
 
     def stop(self):
@@ -146,6 +149,14 @@ class Stage:
 
     def ask_restart_server(self):
         self.box.kill_and_start()
+
+    def ask_stop_server_for(self, seconds):
+        """As at a restart that takes long: an orderly stop, and nobody listens for a while."""
+        status = self.box.stop()
+        if status != 0:
+            raise Fault(f"the server ended with {status}")
+        time.sleep(float(seconds))
+        self.box.start_again()
 
     def ask_see_sleep(self, seconds):
         wait_for(lambda: sleeps(seconds), f"no process `sleep {seconds}` on the box")

@@ -22,8 +22,10 @@ const UNREAD: Duration = Duration::from_mins(15);
 /// How long a stream is kept after it was read to its end: what was sent may have been lost on the way.
 const READ: Duration = Duration::from_mins(5);
 
-/// The reconnection delay that a client is asked to observe after it has lost a stream.
-const RETRY: Duration = Duration::from_secs(1);
+/// The reconnection delay that a client is asked to observe after it has lost a stream. The SDKs for Python and
+/// TypeScript try twice and then give up for good, so a restart may take twice as long as this. Nothing is lost
+/// meanwhile: what happens is sent when the client is back.
+const RETRY: Duration = Duration::from_millis(5_500);
 
 /// Answers a POST with a stream.
 pub fn open<N: WireMessage>(

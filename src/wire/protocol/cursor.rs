@@ -30,10 +30,10 @@ pub fn page<'a, T>(
     let start = match cursor {
         None => 0,
         Some(text) => {
-            let last = all
+            let found = all
                 .iter()
                 .position(|entry| cursor_behind(list, key(entry)) == text);
-            last.ok_or_else(unknown_cursor)? + 1
+            found.ok_or_else(unknown_cursor)? + 1
         }
     };
     let end = all.len().min(start + PAGE);

@@ -373,7 +373,7 @@ impl Tool {
     }
 
     /// Drops what stands for nothing. Some clients add their own arguments to every call. Models that must name each
-    /// argument of a tool, as in the strict mode of OpenAI's interfaces, send null for those that they do not use.
+    /// argument of a tool, as in a strict mode, send null for those that they do not use.
     fn drop_unused(&self, arguments: &mut Map<String, Value>) {
         const NOISE: &[&str] = &["toolCallId"];
         let schema = &self.definition.input_schema;
