@@ -51,9 +51,9 @@ export async function person(browser, { alsoTo = [], ...options } = {}) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
   context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
-  // Answers that are refusals are on the console too; those that a flow provokes are no faults.
+  // Refusals and lost connections are on the console too; those that a flow provokes are no faults.
   page.on('console', (message) => {
-    const expected = /status of (400|401|403|404|429)/.test(message.text());
+    const expected = /status of (400|401|403|404|429)|ERR_INTERNET_DISCONNECTED/.test(message.text());
     if (message.type() === 'error' && !expected) faults.push(`console: ${message.text()}`);
   });
   page.on('pageerror', (error) => faults.push(`script: ${error.message}`));

@@ -141,9 +141,11 @@ pub fn facts(
         @if let Some(words) = watch_of(change) { p { strong { bdi { (words) } } } }
         h3 { (texts::WOULD_DO) }
         (diff(change, &document.root))
-        details {
+        details id=(format!("exact-{}", change.id)) {
             summary { (texts::EXACT) }
-            pre { bdi { (exact_arguments(change)) } }
+            @let id = format!("arguments-{}", change.id);
+            pre id=(id) { bdi { (exact_arguments(change)) } }
+            button type="button" class="plain" data-copy=(id) data-done=(texts::COPIED) hidden { (texts::COPY) }
             p class="soft" { "SHA-256 " code { (hex(&change.arguments_sha256)) } }
         }
         (rests(change, &moved))

@@ -64,7 +64,8 @@ fn page(
         title: texts::CONFIRM,
         tab: Some(Tab::Agents),
         waiting: asked.site.waiting()?,
-        live: None,
+        stamp: Some(&asked.stamp),
+        is_live: false,
         content,
     };
     Ok(page.response(StatusCode::OK))

@@ -35,8 +35,8 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
                 dd { (render_value(now, argument, wanted)) (notes(&argument.notes)) }
             }
         }
-        @for (pointer, value) in &there {
-            details {
+        @for (index, (pointer, value)) in there.iter().enumerate() {
+            details id=(format!("now-{}-{index}", change.id)) {
                 summary { (texts::AS_IT_IS) " " (name(pointer)) }
                 pre { bdi { (sanitize_lines(&pretty(&redact(value)))) } }
             }

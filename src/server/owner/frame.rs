@@ -42,6 +42,20 @@ impl Tab {
         (Self::Connect, "/owner/connect", texts::CONNECT),
         (Self::Logins,  "/owner/logins",  texts::LOGINS),
     ];
+
+    /// The tab of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .find(|(.., known)| *known == name)
+            .map(|(tab, ..)| *tab)
+    }
+
+    /// Where the script finds the header of this tab alone.
+    fn header_path(self) -> String {
+        let name = Self::ALL.iter().find(|(tab, ..)| *tab == self);
+        format!("/owner/header?tab={}", name.map_or("", |(.., name)| name))
+    }
 }
 
 /// A page before it is rendered.
@@ -52,8 +66,10 @@ pub struct OwnerPage<'a> {
     pub tab: Option<Tab>,
     /// The number of changes that wait for a decision.
     pub waiting: usize,
-    /// The stamp of the shown data, if the page is reloaded on changes.
-    pub live: Option<&'a str>,
+    /// The stamp of the shown data, if the page is updated on changes.
+    pub stamp: Option<&'a str>,
+    /// Whether an update replaces the content, and not only the header.
+    pub is_live: bool,
     /// The content.
     pub content: Markup,
 }
@@ -81,15 +97,16 @@ impl OwnerPage<'_> {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (self.title) " · gatewren" }
+                    title { @if self.waiting > 0 { "(" (self.waiting) ") " } (self.title) " · gatewren" }
                     link rel="stylesheet" href="/owner/style.css";
                     link rel="icon" href="/owner/icon.svg" type="image/svg+xml";
                     script src="/owner/page.js" defer {}
                 }
                 body {
                     a class="skip" href="#main" { (texts::SKIP) }
-                    @if let Some(here) = self.tab { header { (navigation(here, self.waiting)) } }
-                    main id="main" tabindex="-1" data-live=[self.live] { (self.content) }
+                    @if let Some(here) = self.tab { header { (navigation(here, self.waiting)) } (news()) }
+                    @let header = self.tab.filter(|_| !self.is_live).map(Tab::header_path);
+                    main id="main" tabindex="-1" data-stamp=[self.stamp] data-header=[header] { (self.content) }
                 }
             }
         }
@@ -105,6 +122,16 @@ fn navigation(here: Tab, waiting: usize) -> Markup {
                     @if tab == Tab::Inbox && waiting > 0 { " (" (waiting) ")" }
                 }
             }
+        }
+    }
+}
+
+/// Renders the bar that the script fills: the news while a form is in use, and why the page may be out of date.
+fn news() -> Markup {
+    html! {
+        div id="news" role="status" data-one=(texts::NEW_REQUEST) data-many=(texts::NEW_REQUESTS) data-changed=(texts::PAGE_CHANGED)
+            data-lost=(texts::PAGE_LOST) data-stale=(texts::PAGE_STALE) {
+            p hidden { span {} " " button type="button" class="plain" { (texts::SHOW) } }
         }
     }
 }

@@ -30,7 +30,7 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let number = asked.visit.query("page").and_then(|text| text.parse().ok());
     let page = InboxPage::of(site, open, number.unwrap_or(1))?;
     let content = html! {
-        h1 { (texts::INBOX) }
+        h1 data-waiting=(site.waiting()?) { (texts::INBOX) }
         (asked.render_notice())
         @if page.shown.is_empty() { p { (texts::NOTHING_WAITS) } }
         (pages(&page))
@@ -69,7 +69,7 @@ fn render_whole(
 ) -> Result<Markup, PageError> {
     let shown = facts(asked, change, names)?;
     Ok(html! {
-        article {
+        article id=(change.id) {
             h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
             (shown)
             @if change.status == ChangeStatus::Pending { (decision(asked, change, &fields(change))) }
@@ -86,7 +86,7 @@ fn too_long(
 ) -> Markup {
     let ChangeLength { characters, lines } = ChangeLength::of(change);
     html! {
-        article {
+        article id=(change.id) {
             h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
             p { (status_tag(change)) " " (of(names, &change.agent)) ", " (time(change.created_ms)) }
             (notice(&format!("{characters} {}, {lines} {}. {}", texts::CHARACTERS, texts::LINES, texts::TOO_LONG), true))

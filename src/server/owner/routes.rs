@@ -77,6 +77,7 @@ impl OwnerSite {
         match (posts, path.as_slice()) {
             (false, []) => inbox::page(&asked),
             (false, ["events"]) => events::events(&asked),
+            (false, ["header"]) => asked.header(),
             (true, ["changes"]) => decide::together(&asked).await,
             (false, ["changes", id]) => change::page(&asked, id),
             (true, ["changes", id]) => decide::one(&asked, id).await,
@@ -98,6 +99,7 @@ impl OwnerSite {
     }
 
     fn render_error_page(&self, visit: &OwnerRequest, error: &PageError) -> Response<ResponseBody> {
+        let stamp = visit.session().map(|_| self.stamp());
         let content = html! {
             h1 { (texts::TROUBLE) }
             (parts::notice(error.words(), true))
@@ -106,8 +108,9 @@ impl OwnerSite {
         let page = OwnerPage {
             title: texts::TROUBLE,
             tab: visit.session().map(|_| Tab::Inbox),
-            waiting: self.waiting().unwrap_or(0),
-            live: None,
+            waiting: visit.session().map_or(0, |_| self.waiting().unwrap_or(0)),
+            stamp: stamp.as_deref(),
+            is_live: false,
             content,
         };
         page.response(error.status())
@@ -137,7 +140,8 @@ fn plain_page(status: StatusCode, words: &str) -> Response<ResponseBody> {
         title: texts::TROUBLE,
         tab: None,
         waiting: 0,
-        live: None,
+        stamp: None,
+        is_live: false,
         content: html! {
             h1 { (texts::TROUBLE) }
             (parts::notice(words, true))

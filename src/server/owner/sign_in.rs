@@ -163,7 +163,8 @@ fn stranger_page(title: &str, status: StatusCode, content: Markup) -> Response<R
         title,
         tab: None,
         waiting: 0,
-        live: None,
+        stamp: None,
+        is_live: false,
         content,
     };
     page.response(status)

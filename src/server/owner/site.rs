@@ -102,10 +102,22 @@ impl SignedInRequest<'_> {
             title,
             tab: Some(tab),
             waiting: self.site.waiting()?,
-            live: live.then_some(self.stamp.as_str()),
+            stamp: Some(self.stamp.as_str()),
+            is_live: live,
             content,
         };
         Ok(page.response(StatusCode::OK))
+    }
+
+    /// Renders only the header, for the update of a page whose content stays.
+    pub fn header(&self) -> PageResult {
+        let tab = self.visit.query("tab").unwrap_or_default();
+        self.page(
+            Tab::named(&tab).ok_or(PageError::Absent)?,
+            &tab,
+            true,
+            html! {},
+        )
     }
 
     /// The owner at work, for an action.

@@ -19,6 +19,12 @@ pub const ABSENT: &str = "Not found: it does not exist, or no longer does.";
 pub const UNAVAILABLE: &str =
     "This is not available at the moment. The reason is in gatewren's log; try again soon.";
 pub const NO_SUCH_ACTION: &str = "This form requests an unknown action. Reload the page.";
+pub const NEW_REQUEST: &str = "1 new request.";
+pub const NEW_REQUESTS: &str = "new requests.";
+pub const PAGE_CHANGED: &str = "This page has changed.";
+pub const SHOW: &str = "Show";
+pub const PAGE_LOST: &str = "The server cannot be reached. This page may be out of date.";
+pub const PAGE_STALE: &str = "This page is no longer updated by itself. Reload it.";
 pub const TOO_MANY_READERS: &str = "Too many pages are open; reload this one to see news.";
 
 // Signing in.

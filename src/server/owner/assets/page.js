@@ -1,47 +1,134 @@
-// Keeps what a page shows true, and times readable; every page works without it.
+// Keeps what a page shows up to date, and times readable; every page works without it.
 (() => {
   const main = document.querySelector("main");
-  const times = () => {
+  // As the server sent it.
+  let shown = main.innerHTML;
+  const adapt = () => {
     for (const time of document.querySelectorAll("time")) {
       const at = new Date(time.dateTime);
       if (!isNaN(at)) time.textContent = at.toLocaleString();
     }
+    for (const button of document.querySelectorAll("button[data-copy]")) button.hidden = false;
   };
-  times();
-  for (const button of document.querySelectorAll("button[data-copy]")) {
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-      button.textContent = button.dataset.done;
-    });
-  }
-  if (!main.dataset.live) return;
-  let dirty = false, waiting = false, last = 0;
-  main.addEventListener("input", () => { dirty = true; });
-  const busy = () => dirty || (main.contains(document.activeElement) && document.activeElement !== main);
-  const refresh = async () => {
-    waiting = false;
-    last = Date.now();
-    const answer = await fetch(location.href, { headers: { "x-part": "1" } });
-    if (answer.redirected) return location.reload();
-    if (!answer.ok) return;
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (busy()) return;
-    main.replaceChildren(...fresh.querySelector("main").childNodes);
-    document.querySelector("nav").replaceChildren(...fresh.querySelector("nav").childNodes);
-    document.title = fresh.title;
-    times();
-  };
-  const events = new EventSource(`/owner/events?seen=${main.dataset.live}`);
-  // Ended for good: nobody is signed in here any more.
-  events.addEventListener("error", () => {
-    if (events.readyState === EventSource.CLOSED) refresh();
+  adapt();
+  // On the document: a button that an update brings needs no listener of its own.
+  document.addEventListener("click", async ({ target }) => {
+    const button = target.closest("button[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    button.textContent = button.dataset.done;
   });
-  events.addEventListener("message", () => {
-    if (waiting || busy()) return;
-    waiting = true;
-    // Many changes in a second are one look.
-    setTimeout(refresh, Math.max(0, 1000 - (Date.now() - last)));
+  if (!main.dataset.stamp) return;
+
+  const header = document.querySelector("header");
+  const news = document.getElementById("news");
+  const [words, show] = [news.querySelector("span"), news.querySelector("button")];
+  // An update that waits, because a form is in use; and why the page may be out of date.
+  let held = null, problem = "";
+
+  const isEdited = (field) => {
+    if (field.options) return field.selectedIndex !== Math.max(0, [...field.options].findIndex((one) => one.defaultSelected));
+    return field.type === "hidden" ? false : field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+  };
+  const edited = () => [...main.querySelectorAll("input,textarea,select")].filter(isEdited);
+  // With a button of a form in focus or pressed, the reader is about to decide on the shown content.
+  const isBusy = () => main.matches(":active") || main.querySelector("form :focus") || edited().length > 0;
+
+  const selectorOf = (one) => {
+    if (one.id) return `#${CSS.escape(one.id)}`;
+    if (one.matches("summary")) return `${selectorOf(one.parentNode)}>summary`;
+    for (const name of ["href", "aria-label", "data-copy"]) {
+      if (one.hasAttribute(name)) return `[${name}="${CSS.escape(one.getAttribute(name))}"]`;
+    }
+    return "main";
+  };
+  // Replaces the content. Open details stay open, typed values and the focus are kept.
+  const replace = (old, fresh) => {
+    const active = document.activeElement;
+    const focused = active !== old && old.contains(active) && selectorOf(active);
+    const opened = [...old.querySelectorAll("details[id]")].map(({ id, open }) => [id, { open }]);
+    const typed = edited().map(({ id, value, checked }) => [id, { value, checked }]);
+    old.replaceChildren(...fresh.childNodes);
+    for (const [id, values] of [...opened, ...(old === main ? typed : [])]) {
+      Object.assign(document.getElementById(id) ?? {}, values);
+    }
+    if (focused) old.querySelector(focused)?.focus({ preventScroll: true });
+  };
+
+  const newRequests = (fresh) => [...fresh.querySelectorAll("article[id]")].filter(({ id }) => !document.getElementById(id));
+  const waiting = (part) => Number(part.querySelector("h1")?.dataset.waiting ?? 0);
+  const describe = (fresh) => {
+    // One page of the inbox does not show all requests.
+    const count = Math.max(newRequests(fresh).length, waiting(fresh) - waiting(main));
+    if (count > 0) return count === 1 ? news.dataset.one : `${count} ${news.dataset.many}`;
+    return news.dataset.changed;
+  };
+  const announce = () => {
+    const text = [problem && news.dataset[problem], held && describe(held)].filter(Boolean).join(" ");
+    if (words.textContent !== text) words.textContent = text;
+    show.hidden = !held;
+    news.firstElementChild.hidden = !text;
+  };
+  const showContent = (fresh) => {
+    held = null;
+    shown = fresh.innerHTML;
+    replace(main, fresh);
+    adapt();
+  };
+  show.addEventListener("click", () => {
+    const first = newRequests(held)[0]?.id;
+    showContent(held);
+    announce();
+    (first ? document.getElementById(first).querySelector("a") : main).focus();
+  });
+  const count = /^\(\d+\) /;
+  const accept = (fresh) => {
+    replace(header, fresh.querySelector("header"));
+    const content = fresh.querySelector("main");
+    if (main.dataset.header) {
+      document.title = (fresh.title.match(count)?.[0] ?? "") + document.title.replace(count, "");
+      return;
+    }
+    document.title = fresh.title;
+    held = content.innerHTML === shown ? null : content;
+    if (held && !isBusy()) showContent(content);
+  };
+
+  const events = new EventSource(`/owner/events?seen=${main.dataset.stamp}`);
+  const update = async () => {
+    let answer, text;
+    try {
+      answer = await fetch(main.dataset.header ?? location.href);
+      // The session has ended.
+      if (answer.redirected) return location.reload();
+      text = await answer.text();
+      problem = answer.ok && events.readyState !== EventSource.CLOSED ? "" : "stale";
+    } catch {
+      problem = "lost";
+    }
+    if (answer?.ok && text) accept(new DOMParser().parseFromString(text, "text/html"));
+    announce();
+  };
+  let isDue = false, isRunning = false;
+  const updateSoon = async () => {
+    isDue = true;
+    if (isRunning) return;
+    isRunning = true;
+    while (isDue) {
+      isDue = false;
+      await update();
+      // All changes of a second are one update.
+      await new Promise((done) => setTimeout(done, problem === "lost" ? 3000 : 1000));
+      isDue ||= problem === "lost";
+    }
+    isRunning = false;
+  };
+  events.addEventListener("message", updateSoon);
+  events.addEventListener("error", () => {
+    // A restart of the server is shorter; the browser connects again by itself.
+    const delay = events.readyState === EventSource.CLOSED ? 0 : 5000;
+    setTimeout(() => events.readyState !== EventSource.OPEN && updateSoon(), delay);
   });
   addEventListener("pagehide", () => events.close());
+  addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
 })();

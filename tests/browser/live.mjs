@@ -1,0 +1,130 @@
+// What a page that stays open shows: the truth, or that it is not up to date.
+import {
+  callTool, check, expect, finish, fits, accessible, gatewren, launch, origin, person, setUp, shot,
+} from './stage.mjs';
+
+const it = (what, run) => check('live', what, run);
+const browser = await launch();
+const { context, page } = await person(browser, { viewport: { width: 1280, height: 800 } });
+await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin });
+await setUp(page);
+const proposer = JSON.parse(gatewren('agent', 'add', 'proposer', '--policy', 'suggest', '--json')).token;
+
+async function proposed(reason) {
+  const args = { pointer: '/public/ui/notes', value: { text: reason } };
+  const result = await callTool(proposer, 'propose_change', { tool: 'state_put', arguments: args, reason });
+  return JSON.stringify(result).match(/chg_[0-9a-f]{16}/)[0];
+}
+
+const bar = page.locator('#news');
+const link = (name) => page.getByRole('link', { name, exact: true });
+// A page, after its stream has begun.
+async function open(path) {
+  const begun = page.waitForRequest(/\/owner\/events/);
+  await page.goto(`${origin}${path}`);
+  await begun;
+}
+const ids = [await proposed('first')];
+
+await it('a page whose content is not updated keeps its count of requests', async () => {
+  await open('/owner/agents');
+  await page.getByLabel('Name').fill('half a na');
+  const other = await proposed('another');
+  await link('Inbox (2)').waitFor();
+  expect((await page.title()).startsWith('(2) Agents'), await page.title());
+  expect(await page.getByLabel('Name').inputValue() === 'half a na', 'what was typed is lost');
+  gatewren('inbox', 'reject', other);
+});
+
+await it('while a note is typed the count goes on, a bar names new requests, and nothing moves', async () => {
+  await open('/owner');
+  const note = page.locator(`#note-${ids[0]}`);
+  await note.pressSequentially('n');
+  await page.locator('h1').click();
+  ids.push(await proposed('second'));
+  await link('Inbox (2)').waitFor();
+  expect((await page.title()).startsWith('(2) Inbox'), await page.title());
+  await bar.getByText('1 new request.').waitFor();
+  ids.push(await proposed('third'));
+  await bar.getByText('2 new requests.').waitFor();
+  await link('Inbox (3)').waitFor();
+  expect(await page.locator('article').count() === 1, 'the content was replaced');
+  await fits(page);
+  await accessible(page);
+  await shot(page, 'live', 'bar');
+});
+
+await it('the bar shows them, and what was typed stays', async () => {
+  await bar.getByRole('button', { name: 'Show' }).click();
+  expect(await page.locator('article').count() === 3, 'they are not shown');
+  expect(await page.locator(`#note-${ids[0]}`).inputValue() === 'n', 'the note is lost');
+  expect(await bar.textContent().then((text) => !text.includes('new')), 'the bar stays');
+  const focused = await page.evaluate(() => document.activeElement.closest('article')?.id);
+  expect(ids.slice(1).includes(focused), `the focus is on ${focused}`);
+});
+
+await it('a note that was cleared again holds nothing back', async () => {
+  await page.locator(`#note-${ids[0]}`).fill('');
+  await page.locator('h1').click();
+  gatewren('inbox', 'reject', ids[2]);
+  await link('Inbox (2)').waitFor();
+  await page.waitForFunction(() => document.querySelectorAll('article').length === 2);
+});
+
+await it('a focused summary or link holds nothing back, and what is open stays open', async () => {
+  const details = page.locator(`#exact-${ids[0]}`);
+  await details.locator('summary').click();
+  ids[2] = await proposed('fourth');
+  await page.locator(`#${ids[2]}`).waitFor();
+  expect(await details.evaluate((one) => one.open), 'it was shut');
+  expect(await page.evaluate(() => document.activeElement.localName) === 'summary', 'the focus is lost');
+  await page.locator(`#${ids[1]} h2 a`).focus();
+  gatewren('inbox', 'reject', ids[2]);
+  await page.locator(`#${ids[2]}`).waitFor({ state: 'detached' });
+  expect(await page.evaluate((id) => document.activeElement.closest('article')?.id === id, ids[1]), 'the focus is lost');
+});
+
+await it('a button copies after an update', async () => {
+  const details = page.locator(`#exact-${ids[1]}`);
+  await details.locator('summary').click();
+  ids[2] = await proposed('fifth');
+  await page.locator(`#${ids[2]}`).waitFor();
+  await details.getByRole('button', { name: 'Copy' }).click();
+  await details.getByRole('button', { name: 'Copied' }).waitFor();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  expect(copied.includes('/public/ui/notes') && copied.includes('second'), copied);
+});
+
+await it('what changes elsewhere on the page is announced too', async () => {
+  await open(`/owner/changes/${ids[0]}`);
+  await page.locator(`#note-${ids[0]}`).fill('not yet');
+  gatewren('inbox', 'reject', ids[0]);
+  await bar.getByText('This page has changed.').waitFor();
+  await bar.getByRole('button', { name: 'Show' }).click();
+  await page.getByText('rejected').first().waitFor();
+});
+
+await it('a page that cannot reach the server says so, until it can', async () => {
+  await open('/owner');
+  await context.setOffline(true);
+  ids.push(await proposed('sixth'));
+  await bar.getByText('The server cannot be reached').waitFor();
+  await context.setOffline(false);
+  await page.locator(`#${ids.at(-1)}`).waitFor();
+  await bar.getByText('The server cannot be reached').waitFor({ state: 'hidden' });
+});
+
+await it('a page that no stream is left for says so', async () => {
+  await page.goto('about:blank');
+  const cookie = (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
+  const stop = new AbortController();
+  const streams = await Promise.all(Array.from({ length: 32 }, () => (
+    fetch(`${origin}/owner/events`, { headers: { cookie }, signal: stop.signal }))));
+  await page.goto(`${origin}/owner`);
+  await bar.getByText('no longer updated by itself').waitFor();
+  stop.abort();
+  await Promise.allSettled(streams.map(({ body }) => body.cancel()));
+});
+
+await browser.close();
+finish();
