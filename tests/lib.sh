@@ -279,6 +279,16 @@ print(value)
 ' "$root/packaging/about.toml" "$1"
 }
 
+# maintainer_contact: prints the name and address of the maintainer as a field of Debian. What about.toml does not set
+# is as in debian/control, whose field Debian requires.
+maintainer_contact() {
+    local default default_mail name mail
+    default=$(sed -n 's/^Maintainer: //p' "$root/packaging/debian/control")
+    default_mail=${default##*<}
+    name=$(about_value maintainer_name) && mail=$(about_value maintainer_mail) || return 1
+    echo "${name:-${default% <*}} <${mail:-${default_mail%>}}>"
+}
+
 # need_deb: puts the path of the amd64 package into $GATEWREN_DEB, unless the caller named one; built by
 # packaging/build (minutes, and as root the first time) when it is not there or the sources are others by now.
 need_deb() {
@@ -295,6 +305,18 @@ deb_is_fresh() { [ -f "$(deb_built)" ] && is_fresh amd64; }
 
 # is_fresh ARCH: what packaging/build notes when it has made a package is what the sources are now.
 is_fresh() { [ "$(cat "$root/target/dist-inputs/$1" 2>/dev/null)" = "$(package_inputs)" ]; }
+
+# repack FROM FIELD TO: the same package with another field, such as "Version: 2". It is not compressed, which takes
+# longer than all else.
+repack() {
+    local tree
+    tree=$(mktemp -d)
+    chmod 755 "$tree"
+    dpkg-deb --raw-extract "$1" "$tree"
+    sed -i "s/^${2%%:*}: .*/$2/" "$tree/DEBIAN/control"
+    dpkg-deb --root-owner-group -Znone --build "$tree" "$3" >/dev/null
+    rm -rf "$tree"
+}
 
 # need_rmcp: builds the client of the Rust SDK, whose crates come from crates.io in the versions of its own lock
 # file, into target/test-rmcp; its path is in $rmcp afterwards.

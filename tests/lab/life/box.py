@@ -21,6 +21,8 @@ import visitor
 
 # Seconds that anything is waited for, on a machine however slow.
 BOUND = 240
+# The part of tests/run that its lines belong to.
+PART = os.environ.get("PART", "lifecycle")
 STATE = pathlib.Path("/var/lib/gatewren")
 SETTINGS = pathlib.Path("/etc/gatewren/gatewren.toml")
 HELPER_POLICY = pathlib.Path("/etc/gatewren/helper.toml")
@@ -40,7 +42,7 @@ def check(what):
     told = []
     try:
         yield told
-        print(f"ok lifecycle {what}" + (f" ({'; '.join(told)})" if told else ""), flush=True)
+        print(f"ok {PART} {what}" + (f" ({'; '.join(told)})" if told else ""), flush=True)
     except Exception as error:  # whatever it is, the next check is made all the same
         failed = True
         line = traceback.extract_tb(error.__traceback__)[-1]
@@ -48,7 +50,7 @@ def check(what):
             if "/life/" in frame.filename and "box.py" not in frame.filename:
                 line = frame
         words = " ".join(str(error).split())
-        print(f"not ok lifecycle {what}: {type(error).__name__} (line {line.lineno}): {words}", flush=True)
+        print(f"not ok {PART} {what}: {type(error).__name__} (line {line.lineno}): {words}", flush=True)
 
 
 def expect(truth, why):
