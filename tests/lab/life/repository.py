@@ -5,50 +5,25 @@ The states of the repository are folders in $PACKAGES: `one` has the older versi
 `both` is signed with the first and the second key, `new` with the second only, `strange` with an unknown key.
 """
 
-import functools
-import http.server
 import re
 import shutil
-import threading
 
 from box import *  # noqa: F403
+from site_of_packages import FILES, SITE, listen, only_this_source, serve
 
-FILES = pathlib.Path(os.environ["PACKAGES"])
-SITE = pathlib.Path("/run/site")
 KEYRING = pathlib.Path("/usr/share/keyrings/gatewren-archive-keyring.asc")
 # Any failure of a source ends the update with an error, not only one that leaves apt without lists.
 STRICT = ["-o", "APT::Update::Error-Mode=any"]
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 def main():
     only_this_source()
-    handler = functools.partial(Quiet, directory=str(SITE))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 8000), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    listen()
     installed()
     changed_on_the_way()
     upgraded()
     new_key()
     finish()
-
-
-def only_this_source():
-    pathlib.Path("/etc/apt/sources.list").unlink(missing_ok=True)
-    for file in pathlib.Path("/etc/apt/sources.list.d").iterdir():
-        file.unlink()
-    # What the owner is asked otherwise.
-    pathlib.Path("/etc/apt/apt.conf.d/99test").write_text('APT::Get::Assume-Yes "true";\n')
-
-
-def serve(state):
-    """The web server's folder becomes a copy of that state, for the check to change."""
-    shutil.rmtree(SITE, ignore_errors=True)
-    shutil.copytree(FILES / state, SITE)
 
 
 def candidate():
