@@ -51,7 +51,7 @@ def fresh():
         expect(listens(), "nobody listens on the port")
         expect(show(UNIT, "NRestarts") == "0", f"{show(UNIT, 'NRestarts')} restarts")
     with check("the install prints the next step, and no token"):
-        expect("gatewren agent add" in words, words[-1500:])
+        expect("gatewren init\n" in words, words[-1500:])
         expect("gw_" not in words, "a token was printed")
     with check("no agent was made that nobody asked for, and the journal says how to make one"):
         expect(agents() == {}, agents())
