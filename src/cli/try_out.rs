@@ -11,7 +11,7 @@ use super::console::listen::Listen;
 use super::console::output::fail;
 use super::console::runtime;
 use gatewren_base::config::{LogLevel, Preset, Settings};
-use gatewren_base::sys::{Secret, files};
+use gatewren_base::sys::{Secret, files, sanitize};
 use gatewren_base::telemetry;
 use gatewren_gate::auth::{Agents, bootstrap, make_code};
 use gatewren_server::app::{
@@ -93,11 +93,12 @@ async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
     plan.settings.listen = vec![bound];
     plan.address = Some(reachable(bound));
     let server = build(plan).await.map_err(|e| e.to_string())?;
-    let token = token(&server, &directory, args.policy).await?;
+    let (agent, token) = own_agent(&server, &directory, args.policy).await?;
     let owner_code = owner_code(&server).await?;
     let ca = server.serving.tls.as_ref().and_then(|tls| tls.ca());
     let words = Words {
         url: server.url.clone(),
+        agent,
         token,
         owner_code,
         ca: ca.unwrap_or_default(),
@@ -124,13 +125,13 @@ async fn serve_stdio(args: &TryArgs) -> Result<ExitCode, String> {
         }
     };
     let directory = server.in_force.now().state_dir.clone();
-    let token = token(&server, &directory, args.policy).await?;
+    let (agent, token) = own_agent(&server, &directory, args.policy).await?;
     let words = format!(
         "gatewren serves MCP on standard input and output\n  \
          state and vault are kept in {}\n  \
-         the agent \"try\" has the policy {} (change it with --policy observe|suggest|operate|admin)",
+         {}",
         directory.display(),
-        args.policy
+        agent_words(&agent, args.policy)
     );
     // An error is ignored: the client need not read this.
     let _ = writeln!(io::stderr(), "{words}");
@@ -196,22 +197,32 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The token of this directory's agent: the one of the last run, if it is still valid.
-async fn token(server: &Server, directory: &Path, policy: Preset) -> Result<Secret, String> {
+/// The name and token of this directory's agent with a policy: those of the last run, if the token is still valid.
+async fn own_agent(
+    server: &Server,
+    directory: &Path,
+    policy: Preset,
+) -> Result<(String, Secret), String> {
     let file = directory.join(format!("token-{policy}"));
     let agents =
         Agents::new(server.vault.clone(), server.in_force.live()).map_err(|e| e.to_string())?;
     if let Ok(bytes) = files::read_bounded(&file, MAX_TOKEN_FILE)
         && let Ok(text) = String::from_utf8(bytes).map(Secret::new)
-        && agents.identify(text.expose().trim(), None).is_ok()
+        && let Ok(agent) = agents.identify(text.expose().trim(), None)
     {
-        return Ok(Secret::new(text.expose().trim()));
+        return Ok((agent.name().to_string(), Secret::new(text.expose().trim())));
     }
-    let token = bootstrap(&server.vault, "try", policy)
-        .await
-        .map_err(|e| e.to_string())?;
+    let made = bootstrap(&server.vault, "try", policy).await;
+    let (agent, token) = made.map_err(|e| e.to_string())?;
     files::write_private(&file, token.expose().as_bytes()).map_err(|e| e.to_string())?;
-    Ok(token)
+    Ok((agent, token))
+}
+
+fn agent_words(agent: &str, policy: Preset) -> String {
+    format!(
+        "the agent \"{}\" has the policy {policy} (change it with --policy observe|suggest|operate|admin)",
+        sanitize(agent)
+    )
 }
 
 /// Creates a code for setting the owner's password, if none is set.
@@ -232,6 +243,7 @@ pub async fn owner_code(server: &Server) -> Result<Option<Secret>, String> {
 /// The text or JSON to print when the server is up.
 struct Words {
     url: String,
+    agent: String,
     token: Secret,
     /// The code for setting the owner's password, if none is set.
     owner_code: Option<Secret>,
@@ -252,6 +264,7 @@ impl Words {
     fn json(&self) -> String {
         json!({
             "url": self.url,
+            "agent": self.agent,
             "token": self.token.expose(),
             "owner_code": self.owner_code.as_ref().map(Secret::expose),
             "ca": self.ca,
@@ -271,6 +284,7 @@ impl Words {
         } = self;
         let (ca, token) = (&self.ca, self.token.expose());
         let (ca, directory) = (ca.display(), directory.display());
+        let agent = agent_words(&self.agent, *policy);
         // Claude Code uses BoringSSL, which accepts our certificate only by name.
         let by_name = url.replacen("//127.0.0.1:", "//localhost:", 1);
         let page = url.replace("/mcp", "/owner");
@@ -282,7 +296,7 @@ impl Words {
             "\
 gatewren serves MCP at {url}
   state, certificate and vault are kept in {directory}
-  the agent \"try\" has the policy {policy} (change it with --policy observe|suggest|operate|admin)
+  {agent}
   the owner's page is {page}{code}
 
 Try it:

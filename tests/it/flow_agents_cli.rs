@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use crate::support::command::{add_agent, refused, tell, words};
+use crate::support::history::connect;
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server};
 
@@ -164,7 +165,10 @@ fn what_was_said_of_an_agent_is_taken_back_and_the_agent_ended() {
 fn what_is_mistyped_or_ambiguous_is_refused_and_says_what_to_do() {
     let home = visited();
     let first = add_agent(&home.0, "twin", &[]);
-    let second = add_agent(&home.0, "twin", &[]);
+    let second = add_agent(&home.0, "other", &[]);
+    // As an older version allowed it.
+    let twins = "UPDATE agent SET name = 'twin' WHERE name = 'other'";
+    connect(&home.join("vault.db")).execute(twins, []).unwrap();
     let (first, second) = (
         first["id"].as_str().unwrap(),
         second["id"].as_str().unwrap(),
@@ -175,7 +179,7 @@ fn what_is_mistyped_or_ambiguous_is_refused_and_says_what_to_do() {
     words(&home.0, &["agent", "revoke", "twin"]);
     for (args, part) in [
         (&["show", "nobody"][..], "gatewren agent list"),
-        (&["add", "a\u{1b}[2J"], "control codes"),
+        (&["add", "a\u{1b}[2J"], "for example a-2j"),
         (
             &["add", "x", "--policy", "root"],
             "observe, suggest, operate, admin",

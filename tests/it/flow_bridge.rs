@@ -495,6 +495,31 @@ fn a_server_that_stays_away_is_an_error_in_time() {
 }
 
 #[test]
+fn a_code_whose_name_was_taken_waits_until_the_name_is_free() {
+    let server = server().policy("admin").start();
+    let state = server.state_dir();
+    let shown = pair(&state, "laptop", &server.address().to_string());
+    words(&state, &["agent", "add", "laptop"]);
+    let code = shown["code"].as_str().unwrap();
+    let bridge = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        let home = Directory::new();
+        let command = command
+            .args(["bridge", "--pair", code])
+            .env("XDG_STATE_HOME", &home.0)
+            .stdin(std::process::Stdio::null());
+        command.output().unwrap()
+    };
+    let output = bridge();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("already an agent \"laptop\""), "{said}");
+    words(&state, &["agent", "revoke", "laptop"]);
+    assert!(bridge().status.success());
+    words(&state, &["agent", "show", "laptop"]);
+}
+
+#[test]
 fn a_token_that_ends_is_said_to_the_client() {
     let server = server().policy("admin").start();
     let state = server.state_dir();

@@ -133,7 +133,8 @@ fn a_program_comes_in_on_the_owners_yes_and_goes_with_its_agent() {
         let chat = Connector::register(&client);
         let page = chat.page(&chat.question()).header("cookie", &cookie).send();
         shows_who_asks(&page);
-        let name = format!("chat {way}");
+        let way = way.to_lowercase().replace(['/', ',', ' '], "-");
+        let name = format!("chat-{way}");
         let code = chat.approved(&cookie, &name, "operate");
         let tokens = given(&chat.exchange(&code).send());
         let who = chat.call(&tokens.access).send().data();
@@ -281,6 +282,47 @@ fn a_program_that_comes_again_is_the_same_agent() {
         let stale = chat.word(&cookie, &chat.question(), &said).send();
         stale.status == 200 && stale.body.contains("changed in the meantime")
     });
+}
+
+#[test]
+fn each_program_gets_a_name_that_no_other_agent_has() {
+    let home = Directory::new();
+    let (server, cookie) = house(&home, "");
+    let client = server.client();
+    let programs = [Connector::register(&client), Connector::register(&client)];
+    let offered = |answer: &Answer| {
+        let (_, rest) = answer.body.split_once("name=\"name\" value=\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    let page = |chat: &Connector| chat.page(&chat.question()).header("cookie", &cookie).send();
+    let name = offered(&page(&programs[0]));
+    let code = programs[0].approved(&cookie, &name, "observe");
+    let first = given(&programs[0].exchange(&code).send());
+    assert_eq!(
+        programs[0].call(&first.access).send().data()["name"],
+        json!(name)
+    );
+    let second = &programs[1];
+    assert_eq!(offered(&page(second)), format!("{name}-2"));
+    let yes = |name: &str| {
+        let said = [
+            ("decision", "approve"),
+            ("name", name),
+            ("policy", "admin"),
+            ("space", "*"),
+        ];
+        second.word(&cookie, &second.question(), &said).send()
+    };
+    let refused = yes(&name);
+    let taken = format!("there is already an agent &quot;{name}&quot; (observe, last used today)");
+    assert_eq!((refused.status, refused.header("location")), (200, None));
+    assert!(refused.body.contains(&taken), "{refused:?}");
+    assert_eq!(offered(&refused), format!("{name}-2"));
+    let unfit = yes("My Chat");
+    assert!(unfit.body.contains("for example my-chat"), "{unfit:?}");
+    assert_eq!(offered(&unfit), "my-chat");
+    let access = given(&second.exchange(&second.code(&yes("my-chat"))).send()).access;
+    assert_eq!(second.call(&access).send().data()["name"], "my-chat");
 }
 
 #[test]

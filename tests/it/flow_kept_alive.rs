@@ -165,7 +165,8 @@ fn settings_that_change_hold_for_the_next_call_of_the_same_connection() {
     let server = server().policy("admin").settings("").start();
     for (way, client) in server.clients() {
         server.reload_with("[spaces.den]\nhost = true\n");
-        let args = ["agent", "add", way, "--policy", "admin", "--space", "den"];
+        let name = way.to_lowercase().replace(['/', ',', ' '], "-");
+        let args = ["agent", "add", &name, "--policy", "admin", "--space", "den"];
         let added = tell_by(&server.settings_file(), &args);
         let visitor = client.with_token(added["token"].as_str().unwrap());
         let mut open = visitor.connection();

@@ -7,6 +7,7 @@
     reason = "a test fails loudly"
 )]
 
+mod agent_names;
 mod audit;
 mod audit_anchors;
 mod audit_exact;

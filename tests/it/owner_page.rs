@@ -286,10 +286,11 @@ fn a_new_agent_needs_the_password_again_after_10_minutes() {
     let server = house(&home);
     let owner = Owner::of(&home, server.client());
     let new = [
-        ("name", "claude <b>"),
+        ("name", "claude"),
         ("policy", "admin"),
         ("space", "*"),
         ("expires", "30d"),
+        ("toolsets", "<b>"),
     ];
     let_confirmation_expire(&home);
     let asked = owner.send("/owner/agents", &new);
@@ -298,7 +299,7 @@ fn a_new_agent_needs_the_password_again_after_10_minutes() {
         asked.body.contains(ASKED) && !asked.body.contains("gw_"),
         "{asked:?}"
     );
-    assert!(asked.body.contains("claude &lt;b&gt;"), "{asked:?}");
+    assert!(asked.body.contains("&lt;b&gt;"), "{asked:?}");
     let wrong = owner.confirm("/owner/agents", &new, "not my password");
     assert!(wrong.body.contains(ASKED), "{wrong:?}");
     assert!(!wrong.body.contains("not my password"), "{wrong:?}");
@@ -306,6 +307,42 @@ fn a_new_agent_needs_the_password_again_after_10_minutes() {
     let added = owner.confirm("/owner/agents", &new, PASSWORD);
     assert!(added.body.contains("gw_"), "{added:?}");
     assert!(!server.log().contains(PASSWORD));
+}
+
+#[test]
+fn a_name_that_another_agent_has_is_refused_in_the_form() {
+    let home = Directory::new();
+    let server = house(&home);
+    let owner = Owner::of(&home, server.client());
+    let new = |name| [("name", name), ("policy", "observe"), ("space", "*")];
+    let added = owner.send("/owner/agents", &new("claude"));
+    assert!(added.body.contains("gw_"), "{added:?}");
+    let again = owner.send("/owner/agents", &new("claude"));
+    let taken = "there is already an agent &quot;claude&quot; (observe, never used). New token for it: gatewren agent \
+                 rotate claude";
+    let is_form = |answer: &Answer, name: &str| {
+        let field = format!("value=\"{name}\"");
+        answer.status == 200 && answer.body.contains(&field) && !answer.body.contains("gw_")
+    };
+    assert!(is_form(&again, "claude"), "the typed name stays: {again:?}");
+    assert!(again.body.contains(taken), "{again:?}");
+    let unfit = owner.send("/owner/agents", &new("Claude Code"));
+    assert!(is_form(&unfit, "Claude Code"), "{unfit:?}");
+    assert!(unfit.body.contains("for example claude-code"), "{unfit:?}");
+
+    let other = tell(&home, &["agent", "add", "other"]).unwrap();
+    let path = format!("/owner/agents/{}", other["id"].as_str().unwrap());
+    let save = |name| [&[("do", "save")], &new(name)[..]].concat();
+    let renamed = owner.send(&path, &save("claude"));
+    assert!(is_form(&renamed, "claude"), "{renamed:?}");
+    assert!(renamed.body.contains(taken), "{renamed:?}");
+    // An agent of an older version keeps a name that would be refused now.
+    let older = "UPDATE agent SET name = 'claude <b>' WHERE name = 'other'";
+    connect(&home.join("vault.db")).execute(older, []).unwrap();
+    let kept = [&save("claude <b>")[..], &[("expires", "30d")]].concat();
+    assert_eq!(owner.send(&path, &kept).status, 303);
+    let page = get(&server.client(), &path, &owner.cookie);
+    assert!(page.body.contains("claude &lt;b&gt;"), "{page:?}");
 }
 
 #[test]

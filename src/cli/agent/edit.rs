@@ -9,7 +9,7 @@ use gatewren_base::config::{Overrides, Preset};
 use gatewren_base::sys::sanitize_lines;
 use gatewren_gate::auth::policy_of;
 use gatewren_gate::owner_actions::{
-    Expiry, change_lines, choose_space, edit, find_active_agent, fit_name, sanitize,
+    Expiry, change_lines, choose_space, edit, find_active_agent, fit_new_name, sanitize,
 };
 use gatewren_store::vault::Agent;
 
@@ -122,7 +122,7 @@ fn edited_agent(
     let mut after = before.clone();
     after.overrides = overrides.to_text();
     if let Some(name) = &args.name {
-        after.name = fit_name(name)?;
+        after.name = fit_new_name(name, before)?;
     }
     if let Some(asked) = &args.space {
         after.space = Some(choose_space(Some(asked), &context.spaces)?);

@@ -80,12 +80,13 @@ fn act(args: &AgentArgs) -> Result<String, String> {
         json: args.json,
     };
     let runtime = runtime::build().map_err(|e| e.to_string())?;
-    match &args.subcommand {
+    let done = match &args.subcommand {
         AgentSubcommand::Add(args) => runtime.block_on(add::run(&context, args)),
         AgentSubcommand::Edit(args) => runtime.block_on(edit::run(&context, args)),
         AgentSubcommand::Revoke(which) => runtime.block_on(revoke::run(&context, &which.agent)),
         AgentSubcommand::Rotate(which) => runtime.block_on(rotate::run(&context, &which.agent)),
         AgentSubcommand::Show(which) => show::run(&context, &which.agent),
         AgentSubcommand::List => list::run(&context),
-    }
+    };
+    done.map_err(|words| args.place.complete_hint(words))
 }

@@ -38,6 +38,9 @@ pub struct InstanceArgs {
     dir: Option<PathBuf>,
 }
 
+/// The words of a hint such as `gatewren agent rotate NAME`.
+const LONGEST_HINT: usize = 4;
+
 /// The error for a file that this user cannot read.
 fn unreadable(file: &Path, cause: &io::Error) -> String {
     let what = format!("cannot read {}: {cause}", file.display());
@@ -120,6 +123,18 @@ impl InstanceArgs {
             None => String::new(),
         };
         option("config", &self.config) + &option("dir", &self.dir)
+    }
+
+    /// Adds the options to the command that an error of `gatewren agent` or `gatewren pair` may end with.
+    pub fn complete_hint(&self, words: String) -> String {
+        let is_command = |hint: &str| hint.split(' ').count() <= LONGEST_HINT;
+        match words
+            .rfind("gatewren agent ")
+            .and_then(|at| words.get(at..))
+        {
+            Some(hint) if is_command(hint) => words + &self.options(),
+            _ => words,
+        }
     }
 
     /// Whether the settings are those of the service.

@@ -1,6 +1,6 @@
 //! The arguments of `gatewren init`, and its steps in order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -90,7 +90,8 @@ pub fn run(args: &InitArgs) -> ExitCode {
     let done = runtime::build()
         .map_err(|e| e.to_string())
         .and_then(|runtime| runtime.block_on(set_up(args)));
-    conclude(done.map(|done| if args.json { done.json() } else { done.words() }))
+    let done = done.map(|done| if args.json { done.json() } else { done.words() });
+    conclude(done.map_err(|words| args.place.complete_hint(words)))
 }
 
 async fn set_up(args: &InitArgs) -> Result<InitReport, String> {
@@ -107,6 +108,7 @@ async fn set_up(args: &InitArgs) -> Result<InitReport, String> {
     let answers = answers(args, &offered)?;
     let mut done = InitReport::default();
     let wanted = planned_settings(args, &settings, &answers);
+    check_agent_name(&answers, &wanted.state_dir)?;
     let makes_way = authority::must_be_replaced(&wanted)?;
     let fragment = InitFragment::next_to(&args.place.file_of_settings());
     let mut wanted_settings = answers.wanted_settings();
@@ -152,6 +154,15 @@ async fn set_up(args: &InitArgs) -> Result<InitReport, String> {
     done.authority.clone_from(&door.authority);
     agent(args, &answers, &mut done).await?;
     Ok(done)
+}
+
+/// Rejects the name of a new agent before anything is changed. An existing vault may have an old agent with any text
+/// as its name, so the vault decides there.
+fn check_agent_name(answers: &InitAnswers, state_dir: &Path) -> Result<(), String> {
+    match &answers.agent {
+        Some((name, _)) if !state_dir.join("vault.db").exists() => fit_name(name).map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// Writes which runtimes are served, and makes a helper that systemd runs read it.
@@ -242,9 +253,6 @@ fn answers(args: &InitArgs, offered: &OfferedValues<'_>) -> Result<InitAnswers, 
         runtimes: (!args.runtimes.is_empty()).then(|| args.runtimes.clone()),
         profile: args.profile,
     };
-    if let Some((name, _)) = &given.agent {
-        fit_name(name)?;
-    }
     if args.yes {
         return Ok(given);
     }

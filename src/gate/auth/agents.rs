@@ -345,7 +345,7 @@ mod tests {
     async fn add_agent(vault: &Vault, expires_ms: Option<u64>) -> (Secret, Agent) {
         let (secret, hash) = Token::mint().unwrap();
         let agent = NewAgent {
-            name: "claude".to_owned(),
+            name: vault.agents().free_name("claude").unwrap(),
             token_sha256: *hash.as_bytes(),
             preset: Preset::Operate,
             overrides: "{}".to_owned(),
@@ -454,22 +454,38 @@ mod tests {
     #[tokio::test]
     async fn the_first_agent_is_made_again_only_with_a_new_token() {
         let AgentsFixture { vault, agents, .. } = &fixture();
-        let first = bootstrap(vault, "try", Preset::Admin).await.unwrap();
-        let observer = bootstrap(vault, "try", Preset::Observe).await.unwrap();
+        let made = async |preset| bootstrap(vault, "try", preset).await.unwrap();
+        let (name, first) = made(Preset::Admin).await;
+        let (_, observer) = made(Preset::Observe).await;
         assert_eq!(
             agents.identify(first.expose(), None).unwrap().preset(),
             Preset::Admin
         );
-        let second = bootstrap(vault, "try", Preset::Admin).await.unwrap();
+        let (again, second) = made(Preset::Admin).await;
+        assert_eq!(again, name, "it is the same agent");
         assert_eq!(
             agents.identify(first.expose(), None).unwrap_err(),
-            AuthError::Revoked
+            AuthError::Unknown
         );
         assert!(agents.identify(second.expose(), None).is_ok());
         assert!(
             agents.identify(observer.expose(), None).is_ok(),
             "another preset is another agent"
         );
+        let names = || {
+            let all = vault.agents().list().unwrap().into_iter();
+            all.map(|agent| agent.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(), ["try", "try-observe"]);
+        // An agent that the owner changed is not taken for the trial's own.
+        let agent = vault.agents().list().unwrap().remove(0);
+        let changed = Agent {
+            preset: Preset::Suggest,
+            ..agent.clone()
+        };
+        assert!(vault.agents().replace(&agent, &changed).await.unwrap());
+        made(Preset::Admin).await;
+        assert_eq!(names(), ["try", "try-observe", "try-admin"]);
     }
 
     #[tokio::test]
@@ -482,7 +498,7 @@ mod tests {
         ] {
             let (secret, hash) = Token::mint().unwrap();
             let agent = NewAgent {
-                name: "claude".to_owned(),
+                name: vault.agents().free_name("claude").unwrap(),
                 token_sha256: *hash.as_bytes(),
                 preset: Preset::Admin,
                 overrides: overrides.to_owned(),

@@ -1,4 +1,4 @@
-//! New agents: those that the owner adds, and the one that `gatewren try` adds for itself. Also new tokens.
+//! New agents: those that the owner adds, and those that `gatewren try` adds for itself. Also new tokens.
 
 use super::token::Token;
 use gatewren_base::config::{Policy, Preset, WHOLE_SERVER};
@@ -18,24 +18,43 @@ pub struct AgentSpec {
     pub expires_ms: Option<u64>,
 }
 
-/// Adds an agent with this name and preset and returns its token. Revokes earlier agents with the same name and
-/// preset, because their tokens are lost.
+/// Returns the name and a new token of an agent with this preset: of the one that an earlier call with the same
+/// arguments added, because its token is lost, else of a new one. If another agent has the name, it has the preset
+/// behind it.
 ///
 /// A caller that still has the token calls [`super::agents::Agents::identify`] first.
-pub async fn bootstrap(vault: &Vault, name: &str, preset: Preset) -> Result<Secret, VaultError> {
-    for agent in vault.agents().list()? {
-        if agent.name == name && agent.preset == preset && agent.revoked_ms.is_none() {
-            vault.agents().revoke(&agent.id).await?;
-        }
+pub async fn bootstrap(
+    vault: &Vault,
+    name: &str,
+    preset: Preset,
+) -> Result<(String, Secret), VaultError> {
+    let second = format!("{name}-{preset}");
+    let agents = vault.agents().list()?;
+    // Older versions gave the same name to the agents of all presets.
+    let earlier = agents.iter().find(|agent| {
+        [name, &second].contains(&agent.name.as_str())
+            && agent.preset == preset
+            && agent.has_valid_token()
+    });
+    if let Some(agent) = earlier
+        && let Some(token) = rotate_token(vault, agent).await?
+    {
+        return Ok((agent.name.clone(), token));
     }
+    let is_taken = |agent: &Agent| agent.name == name && agent.revoked_ms.is_none();
+    let wanted = if agents.iter().any(is_taken) {
+        &second
+    } else {
+        name
+    };
     let admission = AgentSpec {
-        name: name.to_owned(),
+        name: vault.agents().free_name(wanted)?,
         policy: preset.into(),
         space: WHOLE_SERVER.to_owned(),
         expires_ms: None,
     };
-    let added = add_agent(vault, admission).await;
-    added.map(|(_, token)| token)
+    let (agent, token) = add_agent(vault, admission).await?;
+    Ok((agent.name, token))
 }
 
 /// Adds an agent and returns its token. The token is not stored, so it cannot be shown again.

@@ -5,7 +5,7 @@ use ring::digest::{SHA256, digest};
 use super::bootstrap::AgentSpec;
 use super::token::Token;
 use gatewren_base::sys::{Secret, Zeroizing, normalized_letters, now_ms, random_letters};
-use gatewren_store::vault::{Agent, NewAgent, PairingOutcome, Vault, VaultError};
+use gatewren_store::vault::{Agent, NewAgent, Vault, VaultError};
 
 /// The length of the secret part of a code: 60 bits, which cannot be guessed in its lifetime.
 const PAIRING_LETTERS: usize = 12;
@@ -50,11 +50,8 @@ pub async fn redeem_pairing(
 ) -> Result<Option<(Agent, Secret)>, VaultError> {
     let (token, token_hash) = Token::mint()?;
     let pairings = vault.pairings();
-    match pairings.redeem(hash(code), *token_hash.as_bytes()).await? {
-        PairingOutcome::Agent(agent) => Ok(Some((agent, token))),
-        PairingOutcome::Unknown => Ok(None),
-        PairingOutcome::TooManyAgents => Err(VaultError::TooManyAgents),
-    }
+    let made = pairings.redeem(hash(code), *token_hash.as_bytes()).await?;
+    Ok(made.map(|agent| (agent, token)))
 }
 
 /// Returns the hash to store. Case, separators and similar characters (O and 0) do not matter.

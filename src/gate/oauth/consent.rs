@@ -76,9 +76,18 @@ impl ConsentContext<'_> {
             .filter_map(|name| form.get(name).map(|value| (name, value.to_owned())))
             .chain([(PROOF, self.proof.to_owned())])
             .collect();
+        let wanted = form.get("name").unwrap_or(&asked.client.name);
+        let name = match self.vault.agents().free_name(wanted) {
+            Ok(name) => name,
+            Err(cause) => {
+                log_failure(&cause);
+                return self.failed(asked);
+            }
+        };
         let question = ConsentPage {
             asked,
             agent: agent.as_ref(),
+            name: &name,
             spaces: &settings.spaces,
             wrong,
             parameters: &parameters,

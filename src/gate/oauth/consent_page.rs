@@ -18,6 +18,8 @@ pub struct ConsentPage<'a> {
     pub asked: &'a AuthorizationRequest,
     /// The agent that the program had before, if its access is still valid.
     pub agent: Option<&'a Agent>,
+    /// A free name for a new agent.
+    pub name: &'a str,
     /// The configured spaces.
     pub spaces: &'a Spaces,
     /// The error in the form that the owner has just submitted.
@@ -31,7 +33,7 @@ impl ConsentPage<'_> {
     pub fn to_response(&self) -> Response<ResponseBody> {
         let content = html! {
             @if let Some(wrong) = self.wrong {
-                p class="card notice bad" role="alert" { (wrong) "." }
+                p class="card notice bad" role="alert" { (wrong) }
             }
             (self.program())
             form method="post" action="/connect/authorize" {
@@ -87,7 +89,7 @@ impl ConsentPage<'_> {
         html! {
             div class="field" {
                 label for="name" { (texts::CALL_IT) }
-                input type="text" id="name" name="name" value=(self.asked.client.name) maxlength="64" required;
+                input type="text" id="name" name="name" value=(self.name) maxlength="63" autocapitalize="none" required;
             }
             fieldset {
                 legend { (texts::IT_MAY) }

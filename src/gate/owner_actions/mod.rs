@@ -29,7 +29,9 @@ mod trust_ca;
 
 pub use address::reached_at;
 pub use agent_changes::{between as changes_between, lines as change_lines};
-pub use agent_name::{find as find_agent, find_active as find_active_agent, fit as fit_name};
+pub use agent_name::{
+    find as find_agent, find_active as find_active_agent, fit as fit_name, fit_new as fit_new_name,
+};
 pub use agent_space::choose_space;
 pub use agents::{admit, edit, revoke, rotate};
 pub use batch::ChangeBatch;
@@ -44,7 +46,7 @@ pub use logins::{KeyPlan, sealed_calls, set_password, sign_out, sign_out_everywh
 pub use metrics_token::{end_metrics_token, renew_metrics_token};
 pub use more_access::gives_more_access;
 pub use owner_context::{OwnerCommand, OwnerContext};
-pub use pairing::{pair, redeem as redeem_pairing};
+pub use pairing::{PairingRefusal, pair, redeem as redeem_pairing};
 pub use policy_preview::PolicyPreview;
 pub use render::{change_arguments, exact_arguments, export_header, result_text, shown_change};
 pub use schedules::{delete_schedule, pause_schedule, run_schedule, schedule_words};

@@ -8,7 +8,15 @@ use super::agent_changes::whole;
 use super::owner_context::{OwnerCommand, OwnerContext};
 use crate::auth::{AgentSpec, name_of_pairing, open_pairing, redeem_pairing};
 use gatewren_base::sys::Secret;
-use gatewren_store::vault::{Agent, Vault};
+use gatewren_store::vault::{Agent, Vault, VaultError};
+
+/// Why a code is not exchanged.
+pub enum PairingRefusal {
+    /// It is wrong, used or expired.
+    BadCode,
+    /// Another agent has got the name since then; the text names it. The code stays valid.
+    NameTaken(String),
+}
 
 /// Creates a code for a new agent; returns it with its expiry, in milliseconds since 1970.
 pub async fn pair(owner: &OwnerContext<'_>, admission: AgentSpec) -> Result<(Secret, u64), String> {
@@ -29,16 +37,16 @@ pub async fn pair(owner: &OwnerContext<'_>, admission: AgentSpec) -> Result<(Sec
     owner.run_audited(command, open).await
 }
 
-/// Redeems a code presented from the address `from`, and creates the agent as the owner requested. `None` if the code
-/// is invalid; that is not recorded, as strangers could otherwise fill the audit.
+/// Redeems a code presented from the address `from`, and creates the agent as the owner requested. An invalid code is
+/// not recorded, as strangers could otherwise fill the audit.
 pub async fn redeem(
     vault: &Vault,
     code: &str,
     from: IpAddr,
-) -> Result<Option<(Agent, Secret)>, String> {
+) -> Result<Result<(Agent, Secret), PairingRefusal>, String> {
     let name = name_of_pairing(vault, code).map_err(|e| e.to_string())?;
     let Some(name) = name else {
-        return Ok(None);
+        return Ok(Err(PairingRefusal::BadCode));
     };
     let owner = OwnerContext {
         vault,
@@ -52,11 +60,15 @@ pub async fn redeem(
         change: None,
     };
     let redeem = async {
-        let redeemed = redeem_pairing(vault, code).await;
-        redeemed.map(|made| {
-            let word = if made.is_some() { "ok" } else { "late" };
-            (made, word)
-        })
+        match redeem_pairing(vault, code).await {
+            Ok(Some(made)) => Ok((Ok(made), "ok")),
+            Ok(None) => Ok((Err(PairingRefusal::BadCode), "late")),
+            Err(VaultError::AgentNameTaken(holder)) => {
+                let taken = PairingRefusal::NameTaken(holder.to_string());
+                Ok((Err(taken), "failed"))
+            }
+            Err(cause) => Err(cause),
+        }
     };
     owner.run_audited_as(command, redeem).await
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use gatewren_base::sys::Secret;
 use gatewren_gate::guard::{Guard, Refusal, own_origin};
 use gatewren_gate::http::{ResponseBody, TlsServer, Upload, json as json_response};
-use gatewren_gate::owner_actions::redeem_pairing;
+use gatewren_gate::owner_actions::{PairingRefusal, redeem_pairing};
 use gatewren_store::vault::Vault;
 
 /// The maximum size of a body, in bytes.
@@ -55,11 +55,16 @@ impl PairingEndpoint {
             let words = "the pairing failed; see the server's log for the cause";
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", words)
         })?;
-        let Some((agent, token)) = redeemed else {
-            let words = "invalid code: it was already used, has expired after 5 minutes, or was mistyped; create \
-                         another one with `gatewren pair`";
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "bad_code", words));
-        };
+        let (agent, token) = redeemed.map_err(|refusal| match refusal {
+            PairingRefusal::BadCode => {
+                let words = "invalid code: it was already used, has expired after 5 minutes, or was mistyped; create \
+                             another one with `gatewren pair`";
+                Refusal::new(StatusCode::FORBIDDEN, "bad_code", words)
+            }
+            PairingRefusal::NameTaken(words) => {
+                Refusal::new(StatusCode::CONFLICT, "name_taken", words)
+            }
+        })?;
         let pin = self.tls.as_ref().and_then(|tls| tls.pin().ok());
         let answer = json!({
             "token": token.expose(), "agent": agent.name, "url": format!("{origin}/mcp"),

@@ -84,7 +84,10 @@ async fn edit(
     {
         return Ok(page);
     }
-    let changes = owner_actions::edit(&asked.owner_context(), before, &after).await?;
+    let changes = match owner_actions::edit(&asked.owner_context(), before, &after).await {
+        Ok(changes) => changes,
+        Err(words) => return render_agent(asked, before, before, Some(&wanted), Some(&words)),
+    };
     let notice_name = if changes.is_empty() {
         "unchanged"
     } else {

@@ -11,7 +11,7 @@ use gatewren_base::config::{
 use gatewren_base::sys::rfc3339;
 use gatewren_gate::auth::AgentSpec;
 use gatewren_gate::guard::OwnerRequest;
-use gatewren_gate::owner_actions::{Expiry, choose_space, fit_name};
+use gatewren_gate::owner_actions::{Expiry, choose_space, fit_name, fit_new_name};
 use gatewren_store::vault::Agent;
 
 /// The maximum number of entries of a typed list; more are rejected.
@@ -89,7 +89,7 @@ impl AgentFormValues {
         spaces: &Spaces,
     ) -> Result<Agent, String> {
         let mut after = before.clone();
-        after.name = fit_name(self.name.trim())?;
+        after.name = fit_new_name(self.name.trim(), before)?;
         after.preset = self.preset()?;
         after.overrides = self.overrides(policy.overrides.clone())?.to_text();
         // An agent whose space was removed from the settings may keep it.
@@ -169,7 +169,9 @@ pub fn fields(wanted: &AgentFormValues, spaces: &Spaces, is_new: bool) -> Markup
     html! {
         div class="field" {
             label for="name" { (texts::NAME) }
-            input type="text" id="name" name="name" value=(wanted.name) maxlength="64" autocomplete="off" required;
+            input type="text" id="name" name="name" value=(wanted.name) maxlength="64" autocomplete="off" autocapitalize="none"
+                aria-describedby="name-how" required;
+            p class="soft" id="name-how" { (texts::NAME_HOW) }
         }
         (presets(wanted, is_new))
         (space(wanted, spaces))

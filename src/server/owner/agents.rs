@@ -99,8 +99,10 @@ pub async fn add(asked: &SignedInRequest<'_>) -> PageResult {
     if let Some(page) = confirm(asked).await? {
         return Ok(page);
     }
-    let (agent, token) = admit(&asked.owner_context(), admission).await?;
-    token_page(asked, &agent, token.expose(), texts::AGENT_ADDED)
+    match admit(&asked.owner_context(), admission).await {
+        Ok((agent, token)) => token_page(asked, &agent, token.expose(), texts::AGENT_ADDED),
+        Err(words) => render_list(asked, &wanted, Some(&words)),
+    }
 }
 
 /// Renders a token, which is shown only here, with a snippet for each client.

@@ -190,6 +190,8 @@ pub const NEW_AGENT: &str = "A new agent";
 pub const ADD_AGENT: &str = "Add it and show its token";
 pub const REVOKED_AGENTS: &str = "Revoked";
 pub const NAME: &str = "Name";
+pub const NAME_HOW: &str =
+    "Lowercase letters, digits, dots, underscores and hyphens. No two agents have the same name.";
 pub const POLICY: &str = "Policy";
 pub const STATE: &str = "State";
 pub const LAST_USED: &str = "Last used";

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
+use super::agents::names::{NameHolder, write_unfit};
 use gatewren_base::sys::{FileError, RandomError};
 
 /// An error of the vault.
@@ -49,6 +50,10 @@ pub enum VaultError {
     NoSuchRow(i64),
     /// The limit of agents is reached.
     TooManyAgents,
+    /// This text cannot be the name of a new agent.
+    UnfitAgentName(String),
+    /// Another agent has the name, and is not revoked.
+    AgentNameTaken(NameHolder),
     /// The limit of grants is reached.
     TooManyGrants,
     /// The system returned no random bytes for a key or an id.
@@ -130,6 +135,8 @@ impl fmt::Display for VaultError {
             Self::TooManyAgents => {
                 f.write_str("the limit of agents is reached; revoke one that is not used")
             }
+            Self::UnfitAgentName(name) => write_unfit(f, name),
+            Self::AgentNameTaken(holder) => holder.fmt(f),
             Self::TooManyGrants => {
                 f.write_str("the limit of grants is reached; end one with gatewren inbox ungrant")
             }

@@ -21,14 +21,14 @@ mod writer;
 pub use agents::grants::{Grant, GrantBound, NewGrant};
 pub use agents::keys::{STATE_AUTHOR_KEY, SecretKey};
 pub use agents::logins::{Login, LoginLifetime, NewLogin, OWNER};
+pub use agents::names::NameHolder;
 pub use agents::oauth_clients::OauthClient;
 pub use agents::oauth_links::{
     ACCESS_MS as OAUTH_ACCESS_MS, CodeRedemption, ExchangeOutcome, NewLink, NewTokens, TokenRenewal,
 };
 pub use agents::owner::{FailedGuesses, StoredPassword};
 pub use agents::owner_key::{KeyChange, OwnerKey, WrappedKey};
-pub use agents::pairings::PairingOutcome;
-pub use agents::table::{Agent, NewAgent};
+pub use agents::table::{Agent, NewAgent, check_agent_name};
 pub use audit::anchors::{AnchorComparison, Anchors, DiscrepancyKind};
 pub use audit::call::{AuditCall, CallFilter};
 pub use audit::chain::{ChainFault, ChainVerification};

@@ -475,7 +475,7 @@ mod tests {
         let mut agents = Vec::new();
         for hash in [1, 2] {
             let new = NewAgent {
-                name: "an agent".to_owned(),
+                name: format!("agent-{hash}"),
                 token_sha256: [hash; 32],
                 preset: gatewren_base::config::Preset::Observe,
                 overrides: "{}".to_owned(),

@@ -4,6 +4,7 @@ pub mod grants;
 pub mod keys;
 pub mod logins;
 pub mod metrics_token;
+pub mod names;
 pub mod oauth_clients;
 pub mod oauth_links;
 pub mod owner;

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::table::{Agent, NewAgent, insert};
+use super::table::{Agent, Checked, NewAgent, check_free, insert};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::{from_optional, to_column};
@@ -26,16 +26,8 @@ CREATE TABLE pairing (
 /// The limit of valid codes. At the limit a new one is refused.
 const MAX_OPEN: i64 = 16;
 
-/// The result of redeeming a code.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PairingOutcome {
-    /// The code was valid and is used up. The agent was added.
-    Agent(Agent),
-    /// The code is wrong, used or expired.
-    Unknown,
-    /// The limit of agents is reached. The code stays valid.
-    TooManyAgents,
-}
+/// The id of an agent that is not added yet.
+const NO_AGENT: &str = "";
 
 /// Access to the table.
 pub struct PairingTable<'a>(&'a SharedVault);
@@ -46,7 +38,8 @@ impl<'a> PairingTable<'a> {
     }
 
     /// Stores an agent until a client presents the code with this SHA-256, at most until `until_ms`. The token hash
-    /// in `agent` is ignored. Returns false and stores nothing if the limit of codes is reached.
+    /// in `agent` is ignored. Returns false and stores nothing if the limit of codes is reached. The name is checked
+    /// as by [`AgentTable::add`](super::table::AgentTable::add), now and when the code is redeemed.
     pub async fn keep(
         &self,
         code_sha256: [u8; 32],
@@ -54,12 +47,15 @@ impl<'a> PairingTable<'a> {
         until_ms: u64,
     ) -> Result<bool, VaultError> {
         let work = move |connection: &Connection| {
+            if let Err(refusal) = check_free(connection, &agent.name, NO_AGENT)? {
+                return Ok(Err(refusal));
+            }
             let now = to_column(now_ms());
             connection.execute("DELETE FROM pairing WHERE until_ms <= ?1", [now])?;
             let count = "SELECT count(*) FROM pairing";
             let open: i64 = connection.query_row(count, [], |row| row.get(0))?;
             if open >= MAX_OPEN {
-                return Ok(false);
+                return Ok(Ok(false));
             }
             connection.execute(
                 "INSERT INTO pairing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -73,12 +69,12 @@ impl<'a> PairingTable<'a> {
                     to_column(until_ms),
                 ],
             )?;
-            Ok(true)
+            Ok(Ok(true))
         };
         let writer = &self.0.writer;
         writer
             .write("store a pairing", Durability::Power, work, |_| ())
-            .await
+            .await?
     }
 
     /// Returns the name of the future agent. `None` if the code is not valid.
@@ -92,21 +88,22 @@ impl<'a> PairingTable<'a> {
         })
     }
 
-    /// Adds the agent, with the token of this SHA-256, and invalidates the code. A second attempt gets
-    /// `PairingOutcome::Unknown`.
+    /// Adds the agent, with the token of this SHA-256, and invalidates the code. `None` if the code is wrong, used or
+    /// expired. After an error, such as a name that is taken by then, the code stays valid.
     pub async fn redeem(
         &self,
         code_sha256: [u8; 32],
         token_sha256: [u8; 32],
-    ) -> Result<PairingOutcome, VaultError> {
+    ) -> Result<Option<Agent>, VaultError> {
         let id = format!("agent_{:016x}", u64::from_be_bytes(random_bytes()?));
         let work = move |connection: &Connection| redeem(connection, code_sha256, token_sha256, id);
         let count = self.0.agent_changes.clone();
-        let notify = move |_: &PairingOutcome| count.send_modify(|changes| *changes += 1);
+        let notify =
+            move |_: &Result<Option<Agent>, VaultError>| count.send_modify(|changes| *changes += 1);
         let writer = &self.0.writer;
         writer
             .write("redeem a pairing", Durability::Power, work, notify)
-            .await
+            .await?
     }
 }
 
@@ -115,7 +112,7 @@ fn redeem(
     code_sha256: [u8; 32],
     token_sha256: [u8; 32],
     id: String,
-) -> Result<PairingOutcome, rusqlite::Error> {
+) -> Checked<Option<Agent>> {
     let query = "SELECT name, preset, overrides, space, expires_ms FROM pairing
                  WHERE code_sha256 = ?1 AND until_ms > ?2";
     let found = connection.query_row(query, params![code_sha256, to_column(now_ms())], |row| {
@@ -134,13 +131,13 @@ fn redeem(
         })
     });
     let Some(agent) = found.optional()? else {
-        return Ok(PairingOutcome::Unknown);
+        return Ok(Ok(None));
     };
-    if !insert(connection, &agent)? {
-        return Ok(PairingOutcome::TooManyAgents);
+    if let Err(refusal) = insert(connection, &agent)? {
+        return Ok(Err(refusal));
     }
     connection.execute("DELETE FROM pairing WHERE code_sha256 = ?1", [code_sha256])?;
-    Ok(PairingOutcome::Agent(agent))
+    Ok(Ok(Some(agent)))
 }
 
 #[cfg(test)]
@@ -174,12 +171,11 @@ mod tests {
         for none in [2, 3] {
             assert_eq!(pairings.name_of([none; 32]).unwrap(), None);
             let redeemed = pairings.redeem([none; 32], [9; 32]).await.unwrap();
-            assert_eq!(redeemed, PairingOutcome::Unknown);
+            assert_eq!(redeemed, None);
         }
         let changes = vault.agents().changes();
-        let PairingOutcome::Agent(made) = pairings.redeem([1; 32], [7; 32]).await.unwrap() else {
-            panic!("the code was good");
-        };
+        let made = pairings.redeem([1; 32], [7; 32]).await.unwrap();
+        let made = made.expect("the code was good");
         assert!(changes.has_changed().unwrap());
         assert_eq!(vault.agents().list().unwrap(), std::slice::from_ref(&made));
         let expected = agent("a");
@@ -190,8 +186,30 @@ mod tests {
         );
         assert_eq!(made.token_sha256, [7; 32]);
         let again = pairings.redeem([1; 32], [8; 32]).await.unwrap();
-        assert_eq!(again, PairingOutcome::Unknown);
+        assert_eq!(again, None);
         assert_eq!(vault.agents().list().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_code_is_for_a_name_that_is_free_and_waits_until_it_is_again() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let pairings = vault.pairings();
+        let soon = now_ms() + 60_000;
+        let is_taken = |outcome| matches!(outcome, Err(VaultError::AgentNameTaken(_)));
+        let unfit = pairings.keep([9; 32], agent("Mac mini"), soon).await;
+        assert!(matches!(unfit, Err(VaultError::UnfitAgentName(_))));
+        for code in [1, 2] {
+            assert!(pairings.keep([code; 32], agent("a"), soon).await.unwrap());
+        }
+        let first = pairings.redeem([1; 32], [7; 32]).await.unwrap().unwrap();
+        assert!(is_taken(pairings.redeem([2; 32], [8; 32]).await.map(drop)));
+        assert!(is_taken(
+            pairings.keep([3; 32], agent("a"), soon).await.map(drop)
+        ));
+        vault.agents().revoke(&first.id).await.unwrap();
+        let second = pairings.redeem([2; 32], [8; 32]).await.unwrap().unwrap();
+        assert_eq!((second.name, second.token_sha256), (first.name, [8; 32]));
     }
 
     #[tokio::test]
@@ -207,6 +225,6 @@ mod tests {
         }
         assert!(!pairings.keep([50; 32], agent("a"), soon).await.unwrap());
         pairings.redeem([0; 32], [7; 32]).await.unwrap();
-        assert!(pairings.keep([50; 32], agent("a"), soon).await.unwrap());
+        assert!(pairings.keep([50; 32], agent("b"), soon).await.unwrap());
     }
 }

@@ -1,9 +1,10 @@
 //! The agents: their tokens and their permissions.
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 use tokio::sync::watch;
 
+use super::names::{NameHolder, free_name, is_fit};
 use crate::vault::error::VaultError;
 use crate::vault::job::Durability;
 use crate::vault::row::{from_column, from_optional, to_column};
@@ -14,12 +15,24 @@ use gatewren_base::sys::{now_ms, random_bytes};
 /// The limit of agents that are not revoked. At the limit [`AgentTable::add`] refuses.
 const MAX_AGENTS: i64 = 1000;
 
+/// Inside the transaction: what SQLite failed at, else what the vault refuses. A refusal changes nothing.
+pub(in crate::vault) type Checked<T> = Result<Result<T, VaultError>, rusqlite::Error>;
+
+/// Returns an error if a text cannot be the name of a new agent. Whether the name is free is only known in the
+/// transaction that takes it.
+pub fn check_agent_name(name: &str) -> Result<(), VaultError> {
+    if is_fit(name) {
+        return Ok(());
+    }
+    Err(VaultError::UnfitAgentName(name.to_owned()))
+}
+
 /// An agent as stored in the vault. Times are milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
     /// The id: `agent_` and 16 hexadecimal digits. An id is never reused.
     pub id: String,
-    /// The name that the owner gave it.
+    /// The name that the owner gave it. Agents of older versions may share one, and it may be any text.
     pub name: String,
     /// The SHA-256 of its token.
     pub token_sha256: [u8; 32],
@@ -74,7 +87,8 @@ impl<'a> AgentTable<'a> {
         Self(shared)
     }
 
-    /// Adds an agent. Its token is valid once this returns.
+    /// Adds an agent. Its token is valid once this returns. Returns an error if the name does not fit, or another
+    /// agent has it and is not revoked. An expired agent keeps its name, because its owner can renew it.
     pub async fn add(&self, new: NewAgent) -> Result<Agent, VaultError> {
         let agent = Agent {
             id: format!("agent_{:016x}", u64::from_be_bytes(random_bytes()?)),
@@ -89,24 +103,29 @@ impl<'a> AgentTable<'a> {
             last_used_ms: None,
         };
         let row = agent.clone();
-        let added = self
-            .change("add an agent", move |connection| insert(connection, &row))
-            .await?;
-        if added {
-            Ok(agent)
-        } else {
-            Err(VaultError::TooManyAgents)
-        }
+        let work = move |connection: &Connection| insert(connection, &row);
+        self.change("add an agent", work).await??;
+        Ok(agent)
+    }
+
+    /// Makes a name of any text that a new agent could have now.
+    pub fn free_name(&self, text: &str) -> Result<String, VaultError> {
+        let agents = self.list()?;
+        let has = |name: &str| {
+            let mut all = agents.iter();
+            all.any(|agent| agent.revoked_ms.is_none() && agent.name == name)
+        };
+        Ok(free_name(text, has))
     }
 
     /// Writes the fields that the owner can change: name, token, policy, space and expiry.
     ///
     /// Returns false and changes nothing if the row no longer equals `before` or the agent was revoked. The caller
-    /// then has to read the row again.
+    /// then has to read the row again. A new name is checked as by [`AgentTable::add`]; an old one may stay.
     pub async fn replace(&self, before: &Agent, after: &Agent) -> Result<bool, VaultError> {
         let (before, after) = (before.clone(), after.clone());
         let work = move |connection: &Connection| update(connection, &before, &after);
-        self.change("change an agent", work).await
+        self.change("change an agent", work).await?
     }
 
     /// Revokes an agent. Returns false if there is no such agent or it was revoked before.
@@ -151,27 +170,27 @@ impl<'a> AgentTable<'a> {
         self.0.agent_changes.subscribe()
     }
 
-    async fn change(
+    async fn change<T: Send + 'static>(
         &self,
         doing: &'static str,
-        work: impl FnOnce(&Connection) -> Result<bool, rusqlite::Error> + Send + 'static,
-    ) -> Result<bool, VaultError> {
+        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+    ) -> Result<T, VaultError> {
         let count = self.0.agent_changes.clone();
-        let then = move |_: &bool| count.send_modify(|changes| *changes += 1);
+        let then = move |_: &T| count.send_modify(|changes| *changes += 1);
         let writer = &self.0.writer;
         writer.write(doing, Durability::Power, work, then).await
     }
 }
 
-/// Returns false if the limit is reached.
-pub(in crate::vault) fn insert(
-    connection: &Connection,
-    agent: &Agent,
-) -> Result<bool, rusqlite::Error> {
+/// Refuses at the limit, and a name that does not fit or is taken.
+pub(in crate::vault) fn insert(connection: &Connection, agent: &Agent) -> Checked<()> {
     let count = "SELECT count(*) FROM agent WHERE revoked_ms IS NULL";
     let there: i64 = connection.query_row(count, [], |row| row.get(0))?;
     if there >= MAX_AGENTS {
-        return Ok(false);
+        return Ok(Err(VaultError::TooManyAgents));
+    }
+    if let Err(refusal) = check_free(connection, &agent.name, &agent.id)? {
+        return Ok(Err(refusal));
     }
     connection.execute(
         "INSERT INTO agent (id, name, token_sha256, preset, overrides, space, created_ms, expires_ms)
@@ -187,11 +206,37 @@ pub(in crate::vault) fn insert(
             agent.expires_ms.map(to_column),
         ),
     )?;
-    Ok(true)
+    Ok(Ok(()))
 }
 
-/// Returns false if the row no longer equals `before`.
-fn update(connection: &Connection, before: &Agent, after: &Agent) -> Result<bool, rusqlite::Error> {
+/// Refuses a new name that does not fit, or that another agent than the one with this id has.
+pub(in crate::vault) fn check_free(connection: &Connection, name: &str, id: &str) -> Checked<()> {
+    if let Err(refusal) = check_agent_name(name) {
+        return Ok(Err(refusal));
+    }
+    // Agents of older versions may share the name: the one in use is named.
+    let query = format!(
+        "SELECT {COLUMNS} FROM agent WHERE name = ?1 AND id <> ?2 AND revoked_ms IS NULL
+         ORDER BY coalesce(expires_ms <= ?3, 0), last_used_ms DESC LIMIT 1"
+    );
+    let holder = connection.query_row(&query, (name, id, to_column(now_ms())), agent);
+    Ok(holder.optional()?.map_or(Ok(()), |holder| {
+        Err(VaultError::AgentNameTaken(NameHolder {
+            expired: !holder.has_valid_token(),
+            name: holder.name,
+            preset: holder.preset,
+            last_used_ms: holder.last_used_ms,
+        }))
+    }))
+}
+
+/// Returns false if the row no longer equals `before`. Refuses a new name that does not fit or is taken.
+fn update(connection: &Connection, before: &Agent, after: &Agent) -> Checked<bool> {
+    if after.name != before.name
+        && let Err(refusal) = check_free(connection, &after.name, &before.id)?
+    {
+        return Ok(Err(refusal));
+    }
     let changed = connection.execute(
         "UPDATE agent SET name = ?2, token_sha256 = ?3, preset = ?4, overrides = ?5, space = ?6, expires_ms = ?7
          WHERE id = ?1 AND name = ?8 AND token_sha256 = ?9 AND preset = ?10 AND overrides = ?11
@@ -212,7 +257,7 @@ fn update(connection: &Connection, before: &Agent, after: &Agent) -> Result<bool
             before.expires_ms.map(to_column),
         ],
     )?;
-    Ok(changed > 0)
+    Ok(Ok(changed > 0))
 }
 
 fn agent(row: &Row<'_>) -> Result<Agent, rusqlite::Error> {
@@ -325,6 +370,134 @@ mod tests {
         };
         assert!(vault.agents().add(broken).await.is_err());
         assert_eq!(vault.agents().list().unwrap().len(), 1);
+    }
+
+    fn is_taken(outcome: &Result<impl Sized, VaultError>) -> bool {
+        matches!(outcome, Err(VaultError::AgentNameTaken(_)))
+    }
+
+    #[tokio::test]
+    async fn a_name_belongs_to_one_agent_until_it_is_revoked() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let agents = vault.agents();
+        let lasting = |name: &str, hash| NewAgent {
+            expires_ms: None,
+            ..new(name, hash)
+        };
+        let laptop = agents.add(lasting("laptop", 1)).await.unwrap();
+        let day = 24 * 3_600_000;
+        for (used, words) in [
+            (None, "never used"),
+            (Some(now_ms()), "last used today"),
+            (Some(now_ms() - day), "last used yesterday"),
+            (Some(now_ms() - 3 * day), "last used 3 days ago"),
+        ] {
+            if let Some(ms) = used {
+                agents.touch(&laptop.id, ms);
+            }
+            let refusal = agents.add(lasting("laptop", 2)).await.unwrap_err();
+            let expected = format!(
+                "there is already an agent \"laptop\" (operate, {words}). New token for it: gatewren agent rotate \
+                 laptop"
+            );
+            assert_eq!(refusal.to_string(), expected);
+        }
+        assert_eq!(agents.free_name("Laptop").unwrap(), "laptop-2");
+        assert!(agents.revoke(&laptop.id).await.unwrap());
+        assert_eq!(agents.free_name("Laptop").unwrap(), "laptop");
+        // The second one is expired from the beginning: its owner may renew it, so it keeps the name.
+        let second = agents.add(new("laptop", 2)).await.unwrap();
+        let refusal = agents.add(new("laptop", 3)).await.unwrap_err().to_string();
+        assert!(
+            refusal.contains("(operate, expired)") && refusal.ends_with("agent revoke laptop"),
+            "{refusal}"
+        );
+        let refusal = agents.add(new("Mac mini", 3)).await.unwrap_err();
+        assert!(
+            refusal.to_string().ends_with("for example mac-mini"),
+            "{refusal}"
+        );
+        assert_eq!(agents.list().unwrap().len(), 2);
+        assert_eq!(agents.list().unwrap()[1], second);
+    }
+
+    #[tokio::test]
+    async fn an_agent_is_renamed_only_to_a_name_that_fits_and_is_free() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let agents = vault.agents();
+        let first = agents.add(new("first", 1)).await.unwrap();
+        let second = agents.add(new("second", 2)).await.unwrap();
+        let renamed = |name: &str| Agent {
+            name: name.to_owned(),
+            ..second.clone()
+        };
+        assert!(is_taken(&agents.replace(&second, &renamed("first")).await));
+        let unfit = agents.replace(&second, &renamed("se cond")).await;
+        assert!(
+            matches!(unfit, Err(VaultError::UnfitAgentName(_))),
+            "{unfit:?}"
+        );
+        assert_eq!(agents.list().unwrap()[1], second);
+        agents.revoke(&first.id).await.unwrap();
+        assert!(agents.replace(&second, &renamed("first")).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn agents_of_an_older_vault_keep_their_names() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        drop(Vault::open(&path).unwrap());
+        let old = "INSERT INTO agent (id, name, token_sha256, preset, overrides, created_ms) VALUES
+            ('agent_1', 'twin', randomblob(32), 'observe', '{}', 1),
+            ('agent_2', 'twin', randomblob(32), 'admin', '{}', 2),
+            ('agent_3', 'Mac mini', randomblob(32), 'observe', '{}', 3)";
+        Connection::open(&path).unwrap().execute(old, []).unwrap();
+        let vault = Vault::open(&path).unwrap();
+        let agents = vault.agents();
+        assert!(is_taken(&agents.add(new("twin", 1)).await));
+        for before in agents.list().unwrap() {
+            let after = Agent {
+                preset: Preset::Suggest,
+                ..before.clone()
+            };
+            assert!(agents.replace(&before, &after).await.unwrap(), "{before:?}");
+        }
+        let [first, second, mini] = agents.list().unwrap().try_into().unwrap();
+        for (before, name) in [(&mini, "mac-mini"), (&first, "twin-1")] {
+            let after = Agent {
+                name: name.to_owned(),
+                ..before.clone()
+            };
+            assert!(agents.replace(before, &after).await.unwrap());
+        }
+        assert!(
+            is_taken(&agents.add(new("twin", 1)).await),
+            "the second one has it"
+        );
+        agents.revoke(&second.id).await.unwrap();
+        agents.add(new("twin", 1)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn of_two_processes_that_add_the_same_name_one_succeeds() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vaults = [Vault::open(&path).unwrap(), Vault::open(&path).unwrap()];
+        for round in 0..30 {
+            let name = format!("racer-{round}");
+            let [one, other] = [0, 1].map(|n| {
+                let agent = new(&name, 2 * round + n);
+                let vault = vaults[usize::from(n)].clone();
+                tokio::spawn(async move { vault.agents().add(agent).await })
+            });
+            let outcomes = [one.await.unwrap(), other.await.unwrap()];
+            let added = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+            assert_eq!(added, 1, "{outcomes:?}");
+            assert!(outcomes.iter().any(is_taken));
+        }
+        assert_eq!(vaults[0].agents().list().unwrap().len(), 30);
     }
 
     #[tokio::test]
