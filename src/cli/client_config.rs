@@ -95,7 +95,7 @@ pub fn run(args: &ClientConfigArgs) -> ExitCode {
 
 /// Returns an address as a client on this host can reach it: some clients cannot connect by address.
 fn name_of(bound: &SocketAddr) -> String {
-    if bound.ip().is_loopback() {
+    if bound.ip().is_loopback() || bound.ip().is_unspecified() {
         format!("localhost:{}", bound.port())
     } else {
         bound.to_string()
@@ -117,10 +117,7 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
     let host = match &args.host {
         Some(host) => complete_address(host, &settings)?,
         None if args.place.is_a_directory() => {
-            let bound = settings
-                .listen
-                .iter()
-                .find(|bound| !bound.ip().is_unspecified());
+            let bound = settings.listen.first();
             bound.map_or_else(|| OF_TRY.to_owned(), name_of)
         }
         None => reached_at(&settings),
@@ -244,7 +241,9 @@ fn complete_address(asked: &str, settings: &Settings) -> Result<String, String> 
 struct Authority {
     /// The path of its file on the client's machine; `None` if another authority signs our certificate.
     file: Option<String>,
-    /// The fingerprint of the host's own file, if this user may read it.
+    /// The path of its file on the server.
+    on_server: PathBuf,
+    /// The fingerprint of that file, if this user may read it.
     fingerprint: Option<String>,
 }
 
@@ -255,6 +254,7 @@ impl Authority {
         let pem = || fs::read(args.place.file("tls/ca.pem").ok()?).ok();
         Self {
             file: args.authority.clone().or_else(usual),
+            on_server: args.place.directory(settings).join("tls/ca.pem"),
             fingerprint: own
                 .then(pem)
                 .flatten()
@@ -327,11 +327,11 @@ fn as_text(
         lines.push(format!("  {fetch}"));
         lines.push(match &authority.fingerprint {
             Some(fingerprint) => format!("It must print {fingerprint}"),
-            None => {
-                "Compare its output with that of this command on the server: sudo openssl x509 -in \
-                     /var/lib/gatewren/tls/ca.pem -noout -fingerprint -sha256"
-                    .to_owned()
-            }
+            None => format!(
+                "Compare its output with that of this command on the server: sudo openssl x509 -in {} -noout \
+                 -fingerprint -sha256",
+                authority.on_server.display()
+            ),
         });
     }
     lines.push(String::new());

@@ -1,5 +1,6 @@
 //! `gatewren pair`: prints a one-time code that a client exchanges for its own token.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use qrcode::render::unicode::Dense1x2;
@@ -18,6 +19,9 @@ use gatewren_gate::http::{Pin, TlsServer};
 use gatewren_gate::owner_actions::{pair, sanitize, valid_until};
 use gatewren_server::app::certificate;
 
+/// The host in codes of a server that only this machine reaches.
+const LOCALHOST: &str = "localhost";
+
 const EXAMPLES: &str = "\
 Examples:
   gatewren pair claude --policy operate
@@ -25,7 +29,9 @@ Examples:
 
 On the client's machine, configure the MCP client to run the command that is shown. The code is valid once, for 5
 minutes. The agent is created when the code is used, and the audit records it. The code contains a secret and the
-beginning of the pin of this server's key: the client sends the secret only to the server with that key.";
+beginning of the pin of this server's key: the client sends the secret only to the server with that key.
+
+If the server listens on 127.0.0.1 only, only clients on this machine reach it, and the code names localhost.";
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
@@ -58,14 +64,17 @@ fn act(args: &PairArgs) -> Result<String, String> {
     settings.state_dir = args.place.directory(&settings);
     let pin = certificate(&settings).map_err(|e| e.to_string())?;
     let pin = TlsServer::pin_of(&pin).map_err(|e| e.to_string())?;
-    let host = host(args.host.as_deref(), &settings)?;
+    let local = only_here(&settings).filter(|_| args.host.is_none());
+    let named = local.map(|_| LOCALHOST).or(args.host.as_deref());
+    let host = host(named, &settings)?;
     let vault = args.place.vault()?;
     let tools = vault.offer().tools().map_err(|e| e.to_string())?;
     let admission = args.agent.admission(&settings.spaces, &tools)?;
     let name = sanitize(&admission.name);
     let expires_ms = admission.expires_ms;
     let runtime = runtime::build().map_err(|e| e.to_string())?;
-    let (secret, until_ms) = runtime.block_on(pair(&owner_context(&vault), admission))?;
+    let paired = runtime.block_on(pair(&owner_context(&vault), admission));
+    let (secret, until_ms) = paired.map_err(|words| args.place.complete_hint(words))?;
     let code = PairingCode::new(&secret, &pin).ok_or("cannot create the code")?;
     let shown = Shown {
         name,
@@ -75,6 +84,7 @@ fn act(args: &PairArgs) -> Result<String, String> {
         expires_ms,
         pin,
         host,
+        only_here: local.map(|listen| remedy(&args.place, listen)),
     };
     if args.json {
         return Ok(shown.json());
@@ -82,12 +92,31 @@ fn act(args: &PairArgs) -> Result<String, String> {
     shown.words()
 }
 
+/// Returns where the server listens, if only clients on this machine reach it.
+fn only_here(settings: &Settings) -> Option<SocketAddr> {
+    let mut all = settings.listen.iter().copied();
+    let first = all.next()?;
+    let is_local = first.ip().is_loopback() && all.all(|listen| listen.ip().is_loopback());
+    is_local.then_some(first)
+}
+
+/// What to do for clients on other machines.
+fn remedy(place: &InstanceArgs, listen: SocketAddr) -> String {
+    let (port, options) = (listen.port(), place.options());
+    let command = if place.is_a_directory() {
+        format!("gatewren try --listen 0.0.0.0:{port}{options}")
+    } else {
+        format!("gatewren init --listen {port}{options}")
+    };
+    format!(
+        "The server listens on {listen}: only clients on this machine reach it. For others, stop it and run: \
+         {command}\nIf something forwards a port to it, name that with --host."
+    )
+}
+
 /// The host and port that the client connects to.
 fn host(named: Option<&str>, settings: &Settings) -> Result<String, String> {
-    let port = settings
-        .listen
-        .first()
-        .map_or(8443, std::net::SocketAddr::port);
+    let port = settings.listen.first().map_or(8443, SocketAddr::port);
     let host = match named {
         Some(named) => named.to_owned(),
         None => settings.names.first().cloned().or_else(host_name).ok_or(
@@ -124,6 +153,8 @@ struct Shown {
     expires_ms: Option<u64>,
     pin: Pin,
     host: String,
+    /// What to do for clients on other machines, if only clients on this one reach the server.
+    only_here: Option<String>,
 }
 
 impl Shown {
@@ -131,21 +162,13 @@ impl Shown {
         json!({
             "name": self.name, "code": self.code, "link": self.link, "until": self.until,
             "expires": self.expires_ms.map(rfc3339),
-            "pin": self.pin.to_string(), "url": format!("https://{}/mcp", self.host),
+            "pin": self.pin.to_string(), "only_this_box": self.only_here.is_some(), "url": format!("https://{}/mcp", self.host),
             "command": ["gatewren", "bridge", "--pair", self.code],
         })
         .to_string()
     }
 
     fn words(&self) -> Result<String, String> {
-        let qr = QrCode::with_error_correction_level(&self.link, EcLevel::L);
-        let qr = qr.map_err(|e| format!("cannot create the QR code: {e}"))?;
-        // Inverted: most terminals have a dark background, and dark modules are left blank.
-        let qr = qr
-            .render::<Dense1x2>()
-            .dark_color(Dense1x2::Light)
-            .light_color(Dense1x2::Dark)
-            .build();
         let Self {
             name,
             code,
@@ -154,10 +177,26 @@ impl Shown {
             ..
         } = self;
         let valid = valid_until(self.expires_ms);
+        let (qr, whose, remedy) = match &self.only_here {
+            // A phone, which would scan it, is another machine.
+            Some(remedy) => (String::new(), "this", format!("\n\n{remedy}")),
+            None => (self.qr_code()? + "\n", "the client's", String::new()),
+        };
         Ok(format!(
-            "{qr}\nThe code for {name}, valid once until {until}:\n  {code}\nThe client gets a token {valid}.\n\nOn \
-             the client's machine, as the command of an MCP server:\n  gatewren bridge --pair {code}\n\nThe pin of \
-             this server is {pin}"
+            "{qr}The code for {name}, valid once until {until}:\n  {code}\nThe client gets a token {valid}.\n\nOn \
+             {whose} machine, as the command of an MCP server:\n  gatewren bridge --pair {code}\n\nThe pin of \
+             this server is {pin}{remedy}"
         ))
+    }
+
+    fn qr_code(&self) -> Result<String, String> {
+        let qr = QrCode::with_error_correction_level(&self.link, EcLevel::L);
+        let qr = qr.map_err(|e| format!("cannot create the QR code: {e}"))?;
+        // Inverted: most terminals have a dark background, and dark modules are left blank.
+        Ok(qr
+            .render::<Dense1x2>()
+            .dark_color(Dense1x2::Light)
+            .light_color(Dense1x2::Dark)
+            .build())
     }
 }

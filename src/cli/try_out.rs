@@ -91,13 +91,13 @@ async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
         .unwrap_or(listen);
     let mut plan = plan(args, &directory);
     plan.settings.listen = vec![bound];
-    plan.address = Some(reachable(bound));
+    plan.address = Some(bound);
     let server = build(plan).await.map_err(|e| e.to_string())?;
     let (agent, token) = own_agent(&server, &directory, args.policy).await?;
     let owner_code = owner_code(&server).await?;
     let ca = server.serving.tls.as_ref().and_then(|tls| tls.ca());
     let words = Words {
-        url: server.url.clone(),
+        url: format!("https://{}/mcp", reachable(bound)),
         agent,
         token,
         owner_code,

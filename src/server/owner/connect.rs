@@ -1,6 +1,8 @@
 //! How clients connect: the address, the certificate authority, and how each system is made to trust it.
 
 use std::fs;
+use std::ops::Range;
+use std::path::Path;
 
 use hyper::Response;
 use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
@@ -12,9 +14,16 @@ use super::profile::profile;
 use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::texts;
 use gatewren_base::config::TlsMode;
+use gatewren_base::sys::{own_uid, sanitize};
 use gatewren_gate::guard::OwnerRequest;
 use gatewren_gate::http::{CertificateFacts, ResponseBody};
 use gatewren_gate::owner_actions::{AUTHORITY_PEM, SYSTEMS, TrustSteps};
+
+/// The authority's certificate in the state directory.
+const AUTHORITY_ON_SERVER: &str = "tls/ca.pem";
+
+/// The ids of the users of services. On Debian, people have ids from 1000 on.
+const SERVICE_USERS: Range<u32> = 1..1000;
 
 /// The authority's certificate, as clients download it.
 pub struct AuthorityFile {
@@ -36,7 +45,7 @@ fn connect_url(visit: &OwnerRequest) -> String {
 pub fn authority_file(site: &OwnerSite) -> Option<AuthorityFile> {
     let own = site.live.read(|settings| settings.tls.mode == TlsMode::Own);
     let pem = own
-        .then(|| fs::read_to_string(site.file("tls/ca.pem")).ok())
+        .then(|| fs::read_to_string(site.file(AUTHORITY_ON_SERVER)).ok())
         .flatten()?;
     let facts = CertificateFacts::in_pem(pem.as_bytes())?;
     Some(AuthorityFile { pem, facts })
@@ -72,13 +81,29 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
                     p { (texts::FINGERPRINT) }
                     pre { (authority.facts.fingerprint()) }
                     p class="soft" { (texts::FINGERPRINT_HOW) }
-                    pre { "sudo openssl x509 -in /var/lib/gatewren/tls/ca.pem -noout -fingerprint -sha256" }
+                    pre { (fingerprint_command(&asked.site.file(AUTHORITY_ON_SERVER))) }
                 }
                 section { h2 { (texts::PER_SYSTEM) } (per_system(host)) }
             }
         }
     };
     asked.page(Tab::Connect, texts::CONNECT, false, content)
+}
+
+/// The command that prints the fingerprint on the server. The person who started a trial can read the file; only
+/// root can read the files of a service.
+fn fingerprint_command(file: &Path) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+    let mut file = sanitize(&file.to_string_lossy());
+    if !file.chars().all(plain) {
+        file = format!("'{}'", file.replace('\'', "'\\''"));
+    }
+    let root = if SERVICE_USERS.contains(&own_uid()) {
+        "sudo "
+    } else {
+        ""
+    };
+    format!("{root}openssl x509 -in {file} -noout -fingerprint -sha256")
 }
 
 /// Renders the steps for each system. The certificate is downloaded without verification, so its fingerprint is

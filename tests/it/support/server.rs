@@ -24,6 +24,9 @@ use super::namespace::NetworkNamespace;
 /// Waits for the end of the tests, even by a crash, then kills the server and deletes its directory.
 const GUARDIAN: &str = r#"cat > /dev/null; kill "$1" 2> /dev/null; sleep 3; rm -rf "$2""#;
 
+/// A free port that only this machine reaches.
+const LOOPBACK: &str = "127.0.0.1:0";
+
 /// The name of the settings file.
 const SETTINGS: &str = "gatewren.toml";
 
@@ -63,7 +66,7 @@ pub fn server() -> Builder {
                  container_files = \"on\"\ntemplates = [\"busybox\"]\n"
             .to_owned(),
         env: Vec::new(),
-        listen: "127.0.0.1:0".to_owned(),
+        listen: LOOPBACK.to_owned(),
         runner: None,
         options: Vec::new(),
     }
@@ -185,11 +188,11 @@ impl Builder {
         let directory = self.directory.clone();
         let directory = directory.unwrap_or_else(|| home.join("state"));
         let Some(settings) = &self.settings else {
-            return self.launch(home, &self.trial(&directory));
+            return self.launch(home, &self.trial(&directory, &self.listen));
         };
         // The first start creates the agent.
         let said = self
-            .launch(Directory::new(), &self.trial(&directory))
+            .launch(Directory::new(), &self.trial(&directory, LOOPBACK))
             .said
             .clone();
         let file = home.join(SETTINGS);
@@ -213,8 +216,8 @@ impl Builder {
         server
     }
 
-    fn trial(&self, directory: &Path) -> Vec<OsString> {
-        let fixed = ["try", "--json", "--listen", "127.0.0.1:0", "--policy"];
+    fn trial(&self, directory: &Path, listen: &str) -> Vec<OsString> {
+        let fixed = ["try", "--json", "--listen", listen, "--policy"];
         let mut args: Vec<OsString> = fixed.iter().map(OsString::from).collect();
         args.extend([
             OsString::from(&self.policy),
