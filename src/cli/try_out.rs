@@ -1,6 +1,6 @@
 //! `gatewren try`: runs everything on embedded defaults, for a first look and for tests.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +9,9 @@ use serde_json::json;
 
 use super::console::listen::Listen;
 use super::console::output::fail;
+use super::console::program::is_there;
 use super::console::runtime;
+use super::console::style::{Style, shell_path};
 use gatewren_base::config::{LogLevel, Preset, Settings};
 use gatewren_base::sys::{Secret, files, sanitize};
 use gatewren_base::telemetry;
@@ -55,20 +57,37 @@ pub struct TryArgs {
     #[arg(long)]
     json: bool,
 
-    /// The minimum level of log lines on standard error: error, warn, info, debug or trace
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    log: LogLevel,
+    /// The minimum level of log lines on standard error: error, warn, info, debug or trace [default: warn on a terminal,
+    /// else info]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<LogLevel>,
+}
+
+impl TryArgs {
+    /// The level of the log. A person at a terminal reads the text for people, in which events of the start look like
+    /// errors.
+    fn level(&self) -> LogLevel {
+        let usual = if io::stderr().is_terminal() {
+            LogLevel::Warn
+        } else {
+            LogLevel::Info
+        };
+        self.log.unwrap_or(usual)
+    }
 }
 
 /// The maximum number of concurrent instances on standard input and output; one more fails.
 const MAX_DIRECTORIES: usize = 16;
+
+/// The socket of D-Bus, over which systemd is asked.
+const SYSTEM_BUS: &str = "/run/dbus/system_bus_socket";
 
 /// The maximum size of the token file; no token is longer.
 const MAX_TOKEN_FILE: usize = 256;
 
 /// Serves until Ctrl-C.
 pub fn run(args: &TryArgs) -> ExitCode {
-    telemetry::init(args.log);
+    telemetry::init(args.level());
     let outcome = match runtime::build() {
         Ok(runtime) if args.stdio => {
             let outcome = runtime.block_on(serve_stdio(args));
@@ -104,6 +123,8 @@ async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
         ca: ca.unwrap_or_default(),
         directory,
         policy: args.policy,
+        named: args.dir.is_some(),
+        has_engine: args.docker_socket.is_some() || args.podman_socket.is_some(),
     };
     let json = args.json;
     Ok(run_server(server, sockets, move |_| words.print(json)).await)
@@ -154,7 +175,7 @@ fn plan(args: &TryArgs, directory: &Path) -> ServerPlan {
         ..Settings::default()
     };
     settings.lxc.lxcpath.clone_from(&args.lxcpath);
-    settings.log.level = args.log;
+    settings.log.level = args.level();
     ServerPlan {
         settings,
         file: None,
@@ -197,13 +218,18 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
     }
 }
 
+/// The file with the token of the agent that has this policy.
+fn token_file(directory: &Path, policy: Preset) -> PathBuf {
+    directory.join(format!("token-{policy}"))
+}
+
 /// The name and token of this directory's agent with a policy: those of the last run, if the token is still valid.
 async fn own_agent(
     server: &Server,
     directory: &Path,
     policy: Preset,
 ) -> Result<(String, Secret), String> {
-    let file = directory.join(format!("token-{policy}"));
+    let file = token_file(directory, policy);
     let agents =
         Agents::new(server.vault.clone(), server.in_force.live()).map_err(|e| e.to_string())?;
     if let Ok(bytes) = files::read_bounded(&file, MAX_TOKEN_FILE)
@@ -240,7 +266,7 @@ pub async fn owner_code(server: &Server) -> Result<Option<Secret>, String> {
     code.map(Some).map_err(|e| e.to_string())
 }
 
-/// The text or JSON to print when the server is up.
+/// The facts to print when the server is up.
 struct Words {
     url: String,
     agent: String,
@@ -250,6 +276,10 @@ struct Words {
     ca: PathBuf,
     directory: PathBuf,
     policy: Preset,
+    /// Whether the directory was named on the command line.
+    named: bool,
+    /// Whether the socket of a container engine was named.
+    has_engine: bool,
 }
 
 impl Words {
@@ -275,43 +305,83 @@ impl Words {
         .to_string()
     }
 
+    /// The text for a person. It fits 80 columns, and has no secret but the code, which is valid once: command lines
+    /// stay on the screen and in the history of the shell.
     fn human(&self) -> String {
-        let Self {
-            url,
-            directory,
-            policy,
-            ..
-        } = self;
-        let (ca, token) = (&self.ca, self.token.expose());
-        let (ca, directory) = (ca.display(), directory.display());
-        let agent = agent_words(&self.agent, *policy);
         // Claude Code uses BoringSSL, which accepts our certificate only by name.
-        let by_name = url.replacen("//127.0.0.1:", "//localhost:", 1);
-        let page = url.replace("/mcp", "/owner");
-        let code = match &self.owner_code {
-            Some(code) => format!("; the code for setting its password is {}", code.expose()),
-            None => String::new(),
+        let url = self.url.replacen("//127.0.0.1:", "//localhost:", 1);
+        let page = Style::Bold.paint(&url.replace("/mcp", "/owner"));
+        let code = self.owner_code.as_ref().map_or_else(String::new, |code| {
+            format!("   first code: {}", code.expose())
+        });
+        let (ca, directory) = (shell_path(&self.ca), shell_path(&self.directory));
+        let token = shell_path(&token_file(&self.directory, self.policy));
+        let (may, other) = may(self.policy);
+        let again = if self.named {
+            format!(" --dir {directory}")
+        } else {
+            String::new()
         };
+        let unseen = self.unseen();
         format!(
             "\
-gatewren serves MCP at {url}
-  state, certificate and vault are kept in {directory}
-  {agent}
-  the owner's page is {page}{code}
+gatewren is running. Press Ctrl-C to stop it.
 
-Try it:
-  curl --cacert '{ca}' {url} \\
-    -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
-    -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \\
-    -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{{\"_meta\":{{\
-\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
-\"io.modelcontextprotocol/clientCapabilities\":{{}}}}}}}}'
+  Control page   {page}{code}
+  MCP address    {}
 
-Claude Code:
-  NODE_EXTRA_CA_CERTS='{ca}' claude mcp add --transport http gatewren {by_name} \\
-    --header 'Authorization: Bearer {token}'
+Connect Claude Code (paste this into another terminal):
+  export NODE_EXTRA_CA_CERTS={ca}
+  claude mcp add --transport http gatewren \\
+    {url} --header \\
+    \"Authorization: Bearer $(cat {token})\"
+Another client:
+  gatewren client-config --dir {directory}
 
-Ctrl-C stops it."
+Then ask: \"What is running on this server, and is anything wrong?\"
+
+{may}
+{other}{again}
+The state is kept in {directory}{unseen}",
+            Style::Bold.paint(&url)
         )
+    }
+
+    /// What an assistant cannot see on this host, as a line; empty if it sees everything.
+    fn unseen(&self) -> String {
+        let mut unseen = Vec::new();
+        if !Path::new(SYSTEM_BUS).exists() {
+            unseen.push("systemd units (no D-Bus)");
+        }
+        if !self.has_engine && !is_there("lxc-info") {
+            unseen.push("containers (no LXC)");
+        }
+        if unseen.is_empty() {
+            return String::new();
+        }
+        format!("\nNot visible on this box: {}", unseen.join(", "))
+    }
+}
+
+/// What an agent with this policy may do, and the command for another policy.
+fn may(policy: Preset) -> (&'static str, &'static str) {
+    const LOOK_ONLY: &str = "Look only: gatewren try --policy observe";
+    match policy {
+        Preset::Observe => (
+            "The assistant may look, and change nothing.",
+            "More: gatewren try --policy operate",
+        ),
+        Preset::Suggest => (
+            "The assistant may look; every change waits for your approval.",
+            LOOK_ONLY,
+        ),
+        Preset::Operate => (
+            "The assistant may look and start things; the rest waits for your approval.",
+            LOOK_ONLY,
+        ),
+        Preset::Admin => (
+            "The assistant may do everything; the most dangerous calls ask first.",
+            LOOK_ONLY,
+        ),
     }
 }

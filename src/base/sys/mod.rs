@@ -132,7 +132,7 @@ pub use socket_owners::socket_programs;
 pub use spawn::{HugePages, OnParentExit, ProcessCredentials, Spawn, SpawnError, SpawnStage};
 pub use subreaper::{REAPER_NAME, Subreaper, SubreaperEvent, adopt_orphans, reap, reap_any};
 pub use swap::swap;
-pub use terminal::{PressedKeys, is_asked, read_hidden, terminal_size};
+pub use terminal::{PressedKeys, is_asked, read_hidden, terminal_size, wants_color};
 pub use unpoisoned::{lock, read_lock, write_lock};
 pub use unwritten_intent::{beside_intent, intent_is_pending, intent_is_written};
 pub use user_namespace::is_in_namespace_of;

@@ -41,6 +41,14 @@ pub fn is_asked() -> bool {
     io::stdin().is_terminal()
 }
 
+/// Returns whether to write colors and bold text to a stream: to a terminal that knows them, unless `NO_COLOR` is set
+/// (no-color.org).
+pub fn wants_color(stream: &impl io::IsTerminal) -> bool {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    stream.is_terminal() && !is_dumb && !is_off
+}
+
 /// Returns the rows and columns of the terminal at standard output; `None` if it is not a terminal, or reports no
 /// size.
 pub fn terminal_size() -> Option<(usize, usize)> {

@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::panics::log_panics;
 use crate::config::LogLevel;
-use crate::sys::{now_ms, rfc3339, started_by_systemd};
+use crate::sys::{now_ms, rfc3339, started_by_systemd, wants_color};
 
 /// The syslog identifier: `journalctl -t gatewren`.
 const IDENTIFIER: &str = "gatewren";
@@ -124,7 +124,7 @@ fn to_journal(journal: tracing_journald::Layer, level: LogLevel) {
 fn to_stderr(level: LogLevel) {
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(wants_color(&io::stderr()))
         .with_target(false)
         .with_timer(Clock);
     let layer = lines.with_filter(exchangeable(level));

@@ -6,5 +6,6 @@ pub mod output;
 pub mod program;
 pub mod runtime;
 pub mod selected;
+pub mod style;
 pub mod table;
 pub mod target;

@@ -15,7 +15,13 @@ pub struct WatcherOutput {
     causes: Causes,
     kept: KeptParts,
     failures: FailureLog,
+    /// What was observed before. Only its failure is a warning: what never worked is missing on this host, and
+    /// `/public/observer` has the reason.
+    worked: Vec<&'static str>,
 }
+
+/// The name of a write into the state, which works on every host.
+const STATE: &str = "the state";
 
 impl WatcherOutput {
     /// Creates a writer into `state`, which attributes changes to a call of `causes` and keeps the values in `kept`.
@@ -25,6 +31,7 @@ impl WatcherOutput {
             causes,
             kept,
             failures: FailureLog::default(),
+            worked: vec![STATE],
         }
     }
 
@@ -37,7 +44,7 @@ impl WatcherOutput {
         let author = cause.into_iter().fold(Author::observer(), Author::because);
         let part = KeptPart { at, value };
         let written = self.kept.write(&self.state, &author, part).await;
-        self.note("the state", written);
+        self.note(STATE, written);
     }
 
     /// Writes whether `what` can be observed on this host, in `/public/observer/<what>`.
@@ -53,12 +60,16 @@ impl WatcherOutput {
     /// again.
     pub fn note<T, E: ToString>(&mut self, what: &'static str, result: Result<T, E>) -> Option<T> {
         let cause = result.as_ref().err().map(ToString::to_string);
+        let has_worked = self.worked.contains(&what);
         if self.failures.is_news(what, cause.as_deref()) {
-            if let Some(cause) = cause {
-                warn!(what, cause, "cannot observe");
-            } else {
-                info!(what, "works again");
+            match &cause {
+                Some(cause) if has_worked => warn!(what, cause, "cannot observe"),
+                Some(cause) => info!(what, cause, "cannot observe"),
+                None => info!(what, "works again"),
             }
+        }
+        if cause.is_none() && !has_worked {
+            self.worked.push(what);
         }
         result.ok()
     }
