@@ -8,7 +8,8 @@ use gatewren_base::sys::refuse_huge_pages;
 
 #[cfg(feature = "everything")]
 use super::everything;
-use super::help::with_whole_paragraphs;
+use super::examples::with_examples;
+use super::help::{in_groups, with_whole_paragraphs};
 use super::process::{helper, jail, reaper, serve, unit_client};
 use super::{
     agent, audit, backup, bridge, cert, check, client_config, completions, describe, doctor, inbox,
@@ -19,7 +20,7 @@ use super::{
 /// The help of `--json` for commands that also print lists.
 const JSON_OR_LINES: &str = "Print JSON: one object, or one a line where there may be many";
 
-/// The gateway between AI clients and a home server.
+/// Lets AI assistants look after a home server, within the limits that its owner sets.
 #[derive(Debug, Parser)]
 #[command(name = "gatewren", version)]
 pub struct Cli {
@@ -29,13 +30,13 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
-    /// Start with embedded defaults and print how to connect.
+    /// Start a trial server; nothing is installed.
     ///
     /// Creates a local certificate and a first agent.
     Try(try_out::TryArgs),
-    /// Set up this host: its names, its port, its certificate and a first agent.
+    /// Set up this host.
     ///
-    /// Asks for everything that no option sets. Current values are kept, and running it again changes nothing. Run it
+    /// Asks for the names, the port, the certificate, a first agent and everything else that no option sets. Current values are kept, and running it again changes nothing. Run it
     /// as root.
     Init(init::InitArgs),
     /// Run the server with the settings; systemd starts this.
@@ -49,56 +50,56 @@ enum Commands {
     /// Create, list, change and revoke AI agents and their tokens.
     #[command(after_help = agent::EXAMPLES)]
     Agent(agent::AgentArgs),
-    /// Print a one-time code that a client exchanges for its own token.
+    /// Print a one-time code for a client's own token.
     ///
     /// The code is printed as text and as a QR code.
     Pair(pair::PairArgs),
-    /// Connect an MCP client on standard input and output to a gatewren on another machine.
+    /// Connect a stdio-only client to a gatewren elsewhere.
     ///
     /// Needs no settings, no state directory and no privileges. While the server is unreachable, requests wait. If the
     /// server no longer knows the session, a new one is started. A tool call is never sent twice.
     Bridge(bridge::BridgeArgs),
-    /// Print the configuration that a client needs to connect to this server.
+    /// Print what to paste into each client.
     ClientConfig(client_config::ClientConfigArgs),
     /// Set the owner's password, and list and end sessions.
     Owner(owner::OwnerArgs),
-    /// Decide on what agents propose, and allow things for a limited time.
+    /// Decide on what agents propose, or allow it for a time.
     Inbox(inbox::InboxArgs),
     /// List, follow and cancel background jobs.
     Job(job::JobArgs),
-    /// List, run, pause and delete the calls that agents have scheduled.
+    /// List, run, pause and delete scheduled calls.
     Schedule(schedule::ScheduleArgs),
     /// List, create, verify, restore and delete backups.
     Backup(backup::BackupArgs),
     /// List, show and delete what agents have the server watch.
     Watch(watch::WatchArgs),
-    /// Announce the server on the local network, with the pin of its certificate.
+    /// Announce the server on the local network.
     Mdns(mdns::MdnsArgs),
-    /// List the owner's notification channels, and test them.
+    /// List and test the owner's notification channels.
     Notify(notify::NotifyArgs),
-    /// Manage the token that Prometheus uses to read the metrics.
+    /// Manage the token that Prometheus reads the metrics with.
     #[command(after_help = metrics::EXAMPLES)]
     Metrics(metrics::MetricsArgs),
-    /// Show in the terminal which calls run, wait and have ended.
+    /// Show live which calls run, wait and have ended.
     Top(top::TopArgs),
     /// Read and verify the audit of all calls.
     #[command(mut_arg("json", |json| json.help(JSON_OR_LINES)))]
     Audit(audit::AuditArgs),
     /// Show, renew, trust and replace the server's certificate.
     Cert(cert::CertArgs),
-    /// Check the settings and whether this host fits them, and report what to fix.
+    /// Check the settings, and whether this host fits them.
     Check(check::CheckArgs),
     /// Show whether the server runs, who uses it, and pending changes.
     ///
     /// Exits with 0 if it answers and with 3 if it does not. Only root and the server's own user can see agents, inbox
     /// and calls.
     Status(status::StatusArgs),
-    /// Check everything that can be wrong, and suggest fixes.
+    /// Find problems and how to fix them.
     ///
     /// Exits with 0 if all is well, with 1 if something needs attention, with 2 if something does not work. Run it as
     /// root: checks that need root are skipped otherwise.
     Doctor(doctor::DoctorArgs),
-    /// Print the reference: settings with their defaults, or the tools and resources for clients.
+    /// Print example settings, tools or resources.
     Describe(describe::DescribeArgs),
     /// Read, change and follow the document that describes the host.
     #[command(mut_arg("json", |json| json.help(JSON_OR_LINES)))]
@@ -107,6 +108,11 @@ enum Commands {
     Completions(completions::CompletionsArgs),
     /// Run commands for the front, as root.
     Helper(helper::HelperArgs),
+}
+
+/// Completes the help of all commands.
+fn with_help(command: clap::Command) -> clap::Command {
+    with_whole_paragraphs(with_examples(in_groups(command)))
 }
 
 /// Runs the program.
@@ -120,7 +126,7 @@ pub fn main() -> ExitCode {
         _ => {}
     }
     refuse_huge_pages();
-    let parsed = with_whole_paragraphs(Cli::command()).get_matches();
+    let parsed = with_help(Cli::command()).get_matches();
     let parsed = Cli::from_arg_matches(&parsed).unwrap_or_else(|error| error.exit());
     match parsed.command {
         Commands::Try(args) => try_out::run(&args),
@@ -172,6 +178,6 @@ mod tests {
 
     #[test]
     fn each_help_fits_a_screen() {
-        fits(&mut with_whole_paragraphs(Cli::command()));
+        fits(&mut with_help(Cli::command()));
     }
 }

@@ -1,6 +1,36 @@
-//! The texts at the end of a command's help, as clap needs them: one line for each paragraph.
+//! The help of the program with its commands in groups, and the texts at the end of each help, as clap needs them: one
+//! line for each paragraph.
 
 use clap::Command;
+
+/// The commands by what a person wants to do.
+#[rustfmt::skip]
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Get started", &["try", "init", "doctor", "status"]),
+    ("Let clients in", &["agent", "pair", "client-config", "bridge"]),
+    ("Decide and watch", &["inbox", "top", "audit", "job", "schedule", "watch", "backup", "owner"]),
+    ("Set up", &["cert", "mdns", "notify", "metrics", "check", "describe"]),
+    ("Run by systemd", &["serve", "helper"]),
+    ("Other", &["state", "completions", "everything"]),
+];
+
+/// Puts the program's commands into groups; clap itself has only one list.
+pub fn in_groups(command: Command) -> Command {
+    let mut groups = String::new();
+    for (title, names) in GROUPS {
+        groups.push_str(&format!("{title}:\n"));
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            if let Some(about) = about {
+                groups.push_str(&format!("  {name:<14} {about}\n"));
+            }
+        }
+        groups.push('\n');
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}"
+    ))
+}
 
 /// Joins the lines of each paragraph in the help of a command and of its subcommands. The sources break them for
 /// their readers; clap breaks them at the width of the terminal, and would break them twice.
@@ -34,6 +64,20 @@ fn whole_paragraphs(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::Cli;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn each_command_is_in_one_group_and_on_one_line() {
+        let help = in_groups(Cli::command()).render_help().to_string();
+        for command in Cli::command().get_subcommands() {
+            let line = format!("  {:<14} ", command.get_name());
+            assert_eq!(help.matches(&line).count(), 1, "{line}: {help}");
+        }
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
 
     #[test]
     fn a_paragraph_becomes_a_line_and_examples_stay() {

@@ -17,6 +17,7 @@ mod doctor;
 mod entry;
 #[cfg(feature = "everything")]
 mod everything;
+mod examples;
 mod help;
 mod inbox;
 mod init;

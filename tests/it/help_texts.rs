@@ -12,10 +12,17 @@ fn help(words: &[String]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the subcommands that a help lists.
+/// Returns the subcommands that a help lists: below "Commands:", or in the groups of the program's own help.
 fn subcommands(help: &str) -> Vec<String> {
-    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let lines = lines.take_while(|line| !line.is_empty());
+    let is_whole = help.contains("\nGet started:\n");
+    let begin = if is_whole {
+        "Get started:"
+    } else {
+        "Commands:"
+    };
+    let end = if is_whole { "Options:" } else { "" };
+    let lines = help.lines().skip_while(|line| *line != begin).skip(1);
+    let lines = lines.take_while(|line| *line != end);
     let named = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let words = named.filter_map(|line| line.split_whitespace().next());
     words
@@ -52,4 +59,29 @@ fn no_text_is_broken_twice() {
         }
     }
     assert!(seen > 60, "{seen} commands");
+}
+
+#[test]
+fn the_first_help_has_the_commands_in_groups_on_80_columns() {
+    let help = help(&[]);
+    let groups = [
+        "Get started:",
+        "Let clients in:",
+        "Decide and watch:",
+        "Set up:",
+    ];
+    let places = groups.map(|group| {
+        help.find(group)
+            .unwrap_or_else(|| panic!("{group}: {help}"))
+    });
+    assert!(places.is_sorted(), "{help}");
+    assert!(
+        help.lines().all(|line| line.chars().count() <= 80),
+        "{help}"
+    );
+    let approve = self::help(&["inbox", "approve"].map(str::to_owned));
+    assert!(
+        approve.contains("\n  gatewren inbox approve chg_"),
+        "{approve}"
+    );
 }

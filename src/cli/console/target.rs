@@ -33,7 +33,7 @@ pub struct InstanceArgs {
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
 
-    /// The state directory itself, such as the --dir of `gatewren try`
+    /// The state directory (for `gatewren try`)
     #[arg(long, value_name = "DIR", global = true)]
     dir: Option<PathBuf>,
 }
