@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
+use super::console::moment::moment_of;
 use super::console::selected::SelectedKind;
 use super::console::table::{field_lines, table};
 use super::console::target::SubcommandArgs;
@@ -123,9 +124,9 @@ fn cells(context: &InboxContext, watch: &StoredWatch) -> [String; 7] {
     let view = WatchView::of(watch);
     let text = |of: fn(&WatchView) -> &str| view.as_ref().map_or("-", of);
     [
-        watch.id.clone(),
+        WATCH.shown(&watch.id),
         text(|view| view.phase).to_owned(),
-        text(|view| view.since.as_deref().unwrap_or("-")).to_owned(),
+        moment_of(text(|view| view.since.as_deref().unwrap_or("-"))),
         cut(context.name(&watch.agent)),
         cut(&watch.name),
         cut(text(|view| &view.watches)),

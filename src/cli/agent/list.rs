@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::console::moment::moment;
 use super::super::console::table::table;
 use super::super::doctor::DOCTOR;
 use super::context::CliContext;
@@ -48,7 +49,7 @@ pub fn row(context: &CliContext, agent: &Agent) -> Value {
 fn cells(context: &CliContext, agent: &Agent) -> [String; 6] {
     let used = agent
         .last_used_ms
-        .map_or_else(|| "never".to_owned(), rfc3339);
+        .map_or_else(|| "never".to_owned(), moment);
     let differs = if agent.overrides == "{}" { "" } else { "+" };
     [
         agent.id.clone(),

@@ -1,5 +1,6 @@
 //! Prints backups for the owner. Paths and host names are texts of others, which may not move the cursor.
 
+use super::super::console::moment::moment_of;
 use super::super::console::table::table;
 use gatewren_gate::owner_actions::sanitize;
 use gatewren_host::backends::{Backup, BackupId, CreatedBackup, RestoredContainer, VerifiedBackup};
@@ -21,7 +22,7 @@ fn cells(backup: &Backup) -> [String; 5] {
         backup.backup.to_string(),
         target.unwrap_or_default(),
         subject(backup),
-        sanitize(&backup.made),
+        sanitize(&moment_of(&backup.made)),
         bytes.unwrap_or_else(|| "-".to_owned()),
     ]
 }

@@ -2,6 +2,7 @@
 
 pub mod listen;
 pub mod listener;
+pub mod moment;
 pub mod output;
 pub mod program;
 pub mod runtime;

@@ -1,7 +1,12 @@
 //! Selects one item by what the owner types: its id, or a unique beginning of it.
 
+use super::style::is_read_by_person;
+
 /// The least number of characters of a beginning. A shorter one is more often a typing error than intended.
 const LEAST: usize = 4;
+
+/// The digits of an id that a list shows to a person: ids are random, so two of a billion begin with the same ones.
+const SHOWN: usize = 8;
 
 /// The kind of the items, for the errors.
 pub struct SelectedKind {
@@ -14,6 +19,13 @@ pub struct SelectedKind {
 }
 
 impl SelectedKind {
+    /// An id as a list shows it: whole, or for a person its beginning, which every command takes.
+    pub fn shown(&self, id: &str) -> String {
+        let most = self.tag.len() + SHOWN;
+        let most = if is_read_by_person() { most } else { id.len() };
+        id.chars().take(most).collect()
+    }
+
     /// Whether an id begins with the typed text.
     pub fn begins(&self, id: &str, named: &str) -> bool {
         let digits = named.strip_prefix(self.tag).unwrap_or(named);

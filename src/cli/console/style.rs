@@ -1,6 +1,6 @@
 //! Text for a person at a terminal: colors, bold text, and paths as a shell takes them.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use gatewren_base::sys::wants_color;
@@ -10,6 +10,12 @@ use gatewren_base::sys::wants_color;
 pub enum Style {
     /// Stands out.
     Bold,
+    /// It works: green.
+    Good,
+    /// It needs attention: yellow.
+    Warning,
+    /// It does not work: red.
+    Problem,
 }
 
 impl Style {
@@ -17,6 +23,21 @@ impl Style {
     fn parameter(self) -> u8 {
         match self {
             Self::Bold => 1,
+            Self::Good => 32,
+            Self::Warning => 33,
+            Self::Problem => 31,
+        }
+    }
+
+    /// The style of a word about how something is.
+    pub fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "ok" | "active" | "done" | "applied" | "running" => Some(Self::Good),
+            "warning" | "pending" | "approved" | "paused" | "expired" => Some(Self::Warning),
+            "problem" | "failed" | "failing" | "fired" | "killed" | "lost" | "revoked" => {
+                Some(Self::Problem)
+            }
+            _ => None,
         }
     }
 
@@ -28,6 +49,11 @@ impl Style {
             text.to_owned()
         }
     }
+}
+
+/// Whether a person reads standard output.
+pub fn is_read_by_person() -> bool {
+    io::stdout().is_terminal()
 }
 
 /// Returns a path as a word of a shell's command line, with `~` for the home directory.

@@ -9,7 +9,7 @@ use super::super::console::selected::SelectedKind;
 use super::super::console::target::InstanceArgs;
 use gatewren_store::vault::{Agent, Change, Vault};
 
-const CHANGE: SelectedKind = SelectedKind {
+pub const CHANGE: SelectedKind = SelectedKind {
     tag: "chg_",
     noun: "change",
     list: "inbox list --all",

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::console::table::table;
 use super::context::InboxContext;
 use super::print;
+use gatewren_base::sys::terminal_size;
 use gatewren_gate::owner_actions::{ChangeBatch, find_staleness};
 use gatewren_store::vault::Change;
 
@@ -50,18 +51,26 @@ pub fn list(inbox: &InboxContext, which: &InboxListArgs, json: bool) -> Result<S
             "no open changes".to_owned()
         });
     }
-    let mut rows = vec![print::HEAD.map(str::to_owned)];
-    rows.extend(found.iter().map(|change| print::cells(inbox, change)));
-    let lines = table(&rows);
+    let columns = terminal_size().map(|(_, columns)| columns);
+    let lines = match columns {
+        Some(columns) => print::list_on_terminal(inbox, &found, columns),
+        None => {
+            let mut rows = vec![print::HEAD.map(str::to_owned)];
+            rows.extend(found.iter().map(|change| print::cells(inbox, change)));
+            table(&rows)
+        }
+    };
     Ok(match batch {
-        Some(batch) if !batch.changes.is_empty() => format!("{lines}\n\n{}", as_of(&batch)),
+        Some(batch) if !batch.changes.is_empty() => {
+            format!("{lines}\n\n{}", as_of(&batch, columns))
+        }
         _ => lines,
     })
 }
 
 /// The line with the digest, with which all pending changes of an agent can be approved.
-fn as_of(batch: &ChangeBatch) -> String {
-    let is_whole = |change: &Change| print::arguments_in_a_line(change).is_some();
+fn as_of(batch: &ChangeBatch, columns: Option<usize>) -> String {
+    let is_whole = |change: &Change| print::is_whole_in_list(change, columns);
     if batch.changes.iter().all(is_whole) {
         format!("as of     {}", batch.digest)
     } else {

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::context::InboxContext;
+use super::super::console::moment::moment;
+use super::super::console::table::table;
+use super::context::{CHANGE, InboxContext};
 use gatewren_base::sys::{exact_line, exact_lines, rfc3339, shorten};
 use gatewren_gate::owner_actions::{
     ShownArgument, Staleness, change_arguments, result_text, schedule_words,
@@ -36,13 +38,7 @@ pub fn cells(inbox: &InboxContext, change: &Change) -> [String; 7] {
         (Some(_), ChangeStatus::Pending) => " (its target has changed)",
         _ => "",
     };
-    let arguments = arguments_in_a_line(change).unwrap_or_else(|| {
-        let characters = change.arguments.chars().count();
-        format!(
-            "({characters} characters: gatewren inbox show {})",
-            change.id
-        )
-    });
+    let arguments = arguments_or_hint(change, IN_A_LINE, &change.id);
     [
         change.id.clone(),
         change.status.as_str().to_owned(),
@@ -54,10 +50,61 @@ pub fn cells(inbox: &InboxContext, change: &Change) -> [String; 7] {
     ]
 }
 
-/// All arguments of a change on one line; `None` if they are too long for a list.
-pub fn arguments_in_a_line(change: &Change) -> Option<String> {
+/// The changes on a terminal with so many columns: a row for each, and below it its target with all arguments, or
+/// without any.
+pub fn list_on_terminal(inbox: &InboxContext, changes: &[Change], columns: usize) -> String {
+    let [id, status, proposed, agent, tool, ..] = HEAD;
+    let mut rows = vec![[id, status, proposed, agent, tool].map(str::to_owned)];
+    rows.extend(changes.iter().map(|change| {
+        [
+            CHANGE.shown(&change.id),
+            change.status.as_str().to_owned(),
+            moment(change.created_ms),
+            exact_line(inbox.name(&change.agent)),
+            exact_line(&change.tool),
+        ]
+    }));
+    let table = table(&rows);
+    let mut lines = table.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    for (line, change) in lines.zip(changes) {
+        let (about, room) = about_on_terminal(change, columns);
+        let arguments = arguments_or_hint(change, room, &CHANGE.shown(&change.id));
+        text.push_str(&format!("\n{line}\n{about}{arguments}"));
+        if change.moved.is_some() && change.status == ChangeStatus::Pending {
+            text.push_str("\n    Its target has changed.");
+        }
+    }
+    text
+}
+
+/// The beginning of the line below a change, and the characters that it leaves for the arguments.
+fn about_on_terminal(change: &Change, columns: usize) -> (String, usize) {
+    let about = change.target.as_deref();
+    let about = about.map_or_else(String::new, |about| format!("{}: ", exact_line(about)));
+    let about = format!("    {about}");
+    let room = columns.saturating_sub(about.chars().count());
+    (about, room)
+}
+
+/// The arguments of a change, or how to see them if they are longer than `most`.
+fn arguments_or_hint(change: &Change, most: usize, id: &str) -> String {
+    arguments_in_a_line(change, most).unwrap_or_else(|| {
+        let characters = change.arguments.chars().count();
+        format!("({characters} characters: gatewren inbox show {id})")
+    })
+}
+
+/// Whether a list shows all arguments of a change; `columns` if it is on a terminal.
+pub fn is_whole_in_list(change: &Change, columns: Option<usize>) -> bool {
+    let most = columns.map_or(IN_A_LINE, |columns| about_on_terminal(change, columns).1);
+    arguments_in_a_line(change, most).is_some()
+}
+
+/// All arguments of a change on one line; `None` if they are longer than `most`.
+fn arguments_in_a_line(change: &Change, most: usize) -> Option<String> {
     let line = exact_line(&change.arguments);
-    (line.chars().count() <= IN_A_LINE).then_some(line)
+    (line.chars().count() <= most).then_some(line)
 }
 
 /// A change in a list, as JSON; `as_of` is the digest of all pending changes of its agent.

@@ -15,7 +15,7 @@ use gatewren_base::sys::Requester;
 use gatewren_host::backends::{JobStatus, Jobs, JobsView};
 use gatewren_host::helper_client::HelperClient;
 
-const JOB: SelectedKind = SelectedKind {
+pub(super) const JOB: SelectedKind = SelectedKind {
     tag: "job_",
     noun: "job",
     list: "job list",

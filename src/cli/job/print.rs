@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::super::console::moment::moment_of;
 use super::super::console::table::field_lines;
 use super::super::inbox::InboxContext;
+use super::context::JOB;
 use gatewren_gate::owner_actions::sanitize;
 use gatewren_host::backends::JobStatus;
 
@@ -18,9 +20,9 @@ pub fn cells(inbox: &InboxContext, job: &JobStatus) -> [String; 7] {
     let container = job.container.as_ref().map(ToString::to_string);
     let command = sanitize(job.command.as_deref().unwrap_or("-"));
     [
-        job.job.to_string(),
+        JOB.shown(&job.job.to_string()),
         job.state.to_owned(),
-        job.began_at.clone(),
+        moment_of(&job.began_at),
         sanitize(inbox.name(&job.owner)),
         sanitize(&job.tool),
         sanitize(container.as_deref().unwrap_or("host")),

@@ -5,20 +5,13 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::super::console::selected::SelectedKind;
 use super::super::console::table::table;
 use super::super::console::target::SubcommandArgs;
 use super::super::inbox::{InboxContext, run_on_vault};
 use super::super::owner_action::owner_context;
-use super::print;
+use super::print::{self, SCHEDULE};
 use gatewren_gate::owner_actions::{delete_schedule, pause_schedule, run_schedule};
 use gatewren_store::vault::Schedule;
-
-const SCHEDULE: SelectedKind = SelectedKind {
-    tag: "sch_",
-    noun: "schedule",
-    list: "schedule list",
-};
 
 /// The arguments of the command.
 pub type ScheduleArgs = SubcommandArgs<ScheduleSubcommand>;

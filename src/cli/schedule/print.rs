@@ -2,9 +2,18 @@
 
 use serde_json::{Value, json};
 
+use super::super::console::moment::{moment, moment_of};
+use super::super::console::selected::SelectedKind;
 use super::super::inbox::InboxContext;
 use gatewren_base::sys::{Calendar, exact_line, now_ms, rfc3339};
 use gatewren_store::vault::{Schedule, ScheduleRun};
+
+/// How a schedule is selected.
+pub const SCHEDULE: SelectedKind = SelectedKind {
+    tag: "sch_",
+    noun: "schedule",
+    list: "schedule list",
+};
 
 /// The column headings of a list.
 pub const HEAD: [&str; 8] = [
@@ -19,16 +28,16 @@ pub fn cells(context: &InboxContext, one: &Schedule, runs: &[ScheduleRun]) -> [S
     let next = next_times(one).into_iter().next();
     let last = runs.first().map(|run| {
         let outcome = run.outcome.as_deref().unwrap_or("running");
-        format!("{} {outcome}", rfc3339(run.began_ms))
+        format!("{} {outcome}", moment(run.began_ms))
     });
     [
-        one.id.clone(),
+        SCHEDULE.shown(&one.id),
         status(one).to_owned(),
         exact_line(&one.name),
         exact_line(context.name(&one.agent)),
         exact_line(&one.tool),
         exact_line(one.target.as_deref().unwrap_or("-")),
-        next.unwrap_or_else(|| "-".to_owned()),
+        next.map_or_else(|| "-".to_owned(), |next| moment_of(&next)),
         last.unwrap_or_else(|| "-".to_owned()),
     ]
 }

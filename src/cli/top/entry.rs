@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::super::console::output::{conclude, fail};
 use super::super::console::runtime;
 use super::super::console::target::InstanceArgs;
-use super::page::{as_json, page};
+use super::page::{PageLine, as_json, page};
 use super::view::TopState;
 use gatewren_base::sys::{PressedKeys, now_ms, terminal_size};
 use gatewren_store::vault::VaultPoller;
@@ -67,7 +67,7 @@ pub fn run(args: &TopArgs) -> ExitCode {
             if args.json {
                 as_json(&view, now_ms()).to_string()
             } else {
-                page(&view, now_ms(), usize::MAX, usize::MAX).join("\n")
+                painted(&page(&view, now_ms(), usize::MAX, usize::MAX), "\n")
             }
         }));
     }
@@ -103,10 +103,15 @@ async fn draw(glance: &VaultPoller, mut view: TopState, every: Duration) -> Resu
         let lines = page(&view, now_ms(), rows, columns);
         print(&format!(
             "{HOME}{}{WIPE_REST}",
-            lines.join(WIPE_LINE) + "\x1b[K"
+            painted(&lines, WIPE_LINE) + "\x1b[K"
         ))
         .map_err(words)?;
     }
+}
+
+fn painted(lines: &[PageLine], between: &str) -> String {
+    let lines: Vec<String> = lines.iter().map(PageLine::painted).collect();
+    lines.join(between)
 }
 
 /// The alternate screen; dropping it restores the old content.

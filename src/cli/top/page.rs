@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::view::TopState;
+use super::super::console::style::Style;
+use super::view::{TopState, is_success};
 use gatewren_base::sys::{rfc3339, shorten};
 use gatewren_gate::owner_actions::sanitize;
 use gatewren_store::vault::PolledRow;
@@ -25,15 +26,40 @@ const LEAST_ENDED: usize = 5;
 /// The maximum number of ended calls if no terminal limits the page, and in JSON.
 const MOST_ENDED: usize = 20;
 
-/// The lines of a page of this many rows and columns; they contain no control characters for the terminal.
-pub fn page(view: &TopState, now: u64, rows: usize, columns: usize) -> Vec<String> {
+/// A line of the page.
+pub struct PageLine {
+    /// The text; it contains no control characters for the terminal.
+    text: String,
+    style: Option<Style>,
+}
+
+impl PageLine {
+    fn plain(text: String) -> Self {
+        Self { text, style: None }
+    }
+
+    /// The line with its color, if standard output shows colors.
+    pub fn painted(&self) -> String {
+        match self.style {
+            Some(style) => style.paint(&self.text),
+            None => self.text.clone(),
+        }
+    }
+}
+
+/// The lines of a page of this many rows and columns.
+pub fn page(view: &TopState, now: u64, rows: usize, columns: usize) -> Vec<PageLine> {
     let widths = widths(columns);
-    let mut lines = vec![head(view, now), String::new()];
+    let mut lines = vec![
+        PageLine::plain(head(view, now)),
+        PageLine::plain(String::new()),
+    ];
     let room = rows.saturating_sub(lines.len() + 3 + LEAST_ENDED);
     let (waiting, _) = view.waiting();
-    let open: Vec<String> = view
+    let open: Vec<PageLine> = view
         .open()
         .map(|step| row(view, &age(now, step.at_ms), step, "", widths))
+        .map(PageLine::plain)
         .collect();
     let waits = waiting.iter().map(|change| {
         let cells = [
@@ -42,7 +68,10 @@ pub fn page(view: &TopState, now: u64, rows: usize, columns: usize) -> Vec<Strin
             &change.tool,
             change.target.as_deref().unwrap_or("-"),
         ];
-        line(cells, &change.id, widths)
+        PageLine {
+            text: line(cells, &change.id, widths),
+            style: Some(Style::Warning),
+        }
     });
     section(&mut lines, "RUNNING", open, room / 2);
     section(
@@ -59,12 +88,18 @@ pub fn page(view: &TopState, now: u64, rows: usize, columns: usize) -> Vec<Strin
     let ended = view.ended_calls().take(left).map(|(begun, end)| {
         let (outcome, took) = end.ended.clone().unwrap_or_default();
         let outcome = format!("{outcome}, {}", span(u64::try_from(took).unwrap_or(0)));
-        row(view, &clock(end.at_ms), begun, &outcome, widths)
+        PageLine {
+            text: row(view, &clock(end.at_ms), begun, &outcome, widths),
+            style: (!is_success(end)).then_some(Style::Problem),
+        }
     });
     section(&mut lines, "ENDED", ended.collect(), left);
     let width = columns.max(LEAST_WIDTH);
     lines.truncate(rows);
-    lines.iter().map(|line| shorten(line, width)).collect()
+    for line in &mut lines {
+        line.text = shorten(&line.text, width);
+    }
+    lines
 }
 
 fn head(view: &TopState, now: u64) -> String {
@@ -81,7 +116,7 @@ fn head(view: &TopState, now: u64) -> String {
 }
 
 /// A section of the page; rows that do not fit are counted.
-fn section(lines: &mut Vec<String>, title: &str, mut rows: Vec<String>, most: usize) {
+fn section(lines: &mut Vec<PageLine>, title: &str, mut rows: Vec<PageLine>, most: usize) {
     if rows.is_empty() {
         return;
     }
@@ -92,9 +127,9 @@ fn section(lines: &mut Vec<String>, title: &str, mut rows: Vec<String>, most: us
     } else {
         String::new()
     };
-    lines.push(format!("{title}{more}"));
+    lines.push(PageLine::plain(format!("{title}{more}")));
     lines.extend(rows);
-    lines.push(String::new());
+    lines.push(PageLine::plain(String::new()));
 }
 
 /// The widths of the columns on a terminal of this width.
@@ -180,6 +215,11 @@ pub fn as_json(view: &TopState, now: u64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn page(view: &TopState, now: u64, rows: usize, columns: usize) -> Vec<String> {
+        let lines = super::page(view, now, rows, columns);
+        lines.into_iter().map(|line| line.text).collect()
+    }
 
     fn step(seq: i64, tool: &str, ended: Option<(&str, i64)>) -> PolledRow {
         PolledRow {

@@ -137,7 +137,7 @@ fn at(step: &PolledRow) -> u64 {
 }
 
 /// Whether a call ended as its caller wanted, or continues in the background.
-fn is_success(end: &PolledRow) -> bool {
+pub(super) fn is_success(end: &PolledRow) -> bool {
     end.ended
         .as_ref()
         .is_some_and(|(outcome, _)| ["ok", "job", "proposed", "task"].contains(&outcome.as_str()))
