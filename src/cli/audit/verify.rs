@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::super::console::output::{conclude, fail};
+use super::super::console::progress::Progress;
 use super::anchors::GatheredAnchors;
 use gatewren_base::sys::rfc3339;
 use gatewren_store::vault::{
@@ -28,7 +29,10 @@ struct Found {
 /// Exits with 0 if every row is as it was written, with 3 if one is not. Exits with 4 if the rows contradict the
 /// helper's log, with 1 if the audit cannot be read.
 pub fn run(audit: &AuditReader, gathered: &GatheredAnchors, json: bool) -> ExitCode {
-    let found = match look(audit, gathered) {
+    let progress = Progress::begin("checking the rows of the audit");
+    let found = look(audit, gathered);
+    drop(progress);
+    let found = match found {
         Ok(found) => found,
         Err(error) => return fail(&error),
     };

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::super::console::output::{conclude, fail};
+use super::super::console::progress::Progress;
 use super::super::console::runtime;
 use super::super::console::target::SubcommandArgs;
 use super::context::BackupContext;
@@ -81,6 +82,19 @@ pub enum BackupSubcommand {
     },
 }
 
+impl BackupSubcommand {
+    /// The line while it runs.
+    fn progress(&self) -> Progress {
+        Progress::begin(match self {
+            Self::List { .. } => "reading the targets",
+            Self::Create { .. } => "creating the backup",
+            Self::Verify { .. } => "reading the backup",
+            Self::Restore { .. } => "restoring the backup",
+            Self::Delete { .. } => "deleting the backup",
+        })
+    }
+}
+
 /// Runs the command; it needs the helper, but not the server.
 pub fn run(args: &BackupArgs) -> ExitCode {
     let runtime = match runtime::build() {
@@ -91,7 +105,9 @@ pub fn run(args: &BackupArgs) -> ExitCode {
         Ok(context) => context,
         Err(words) => return fail(&words),
     };
+    let progress = args.subcommand.progress();
     let done = runtime.block_on(dispatch(&context, &args.subcommand, args.json));
+    drop(progress);
     match done {
         Ok(done) => match conclude(Ok(done.text)) {
             ExitCode::SUCCESS if !done.is_whole => ExitCode::from(NOT_WHOLE),

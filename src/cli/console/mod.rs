@@ -5,6 +5,7 @@ pub mod listener;
 pub mod moment;
 pub mod output;
 pub mod program;
+pub mod progress;
 pub mod runtime;
 pub mod selected;
 pub mod style;
