@@ -2,13 +2,16 @@
 //! containers run.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
 use super::console::listener::{LocalServer, in_url};
+use super::console::moment::at_moment;
 use super::console::output::{conclude, fail};
 use super::console::runtime;
+use super::console::style::Style;
 use super::console::target::InstanceArgs;
 use super::container_counts::{ContainerCount, count_containers};
 use super::units::{UnitState, systemd_runs};
@@ -47,13 +50,20 @@ struct Status {
     containers: Vec<ContainerCount>,
     /// The options that name this gatewren, for the commands in hints.
     options: String,
+    /// Whether nothing of a service is on this host.
+    is_absent: bool,
 }
+
+/// What to do on a host without a service.
+const NOT_SET_UP: &str = "gatewren is not set up on this box yet.
+  Try it:     gatewren try
+  Set it up:  sudo gatewren init";
 
 /// The results from the vault.
 struct VaultSummary {
     agents: Vec<(Agent, bool)>,
     waiting: usize,
-    newest_call: Option<(String, String)>,
+    newest_call: Option<(u64, String)>,
     password: bool,
     schedules: ScheduleCounts,
     watches: WatchCounts,
@@ -116,7 +126,15 @@ async fn look(args: &StatusArgs, settings: &Settings) -> Status {
         .place
         .file("state.db")
         .and_then(|file| count_containers(&file));
+    let has_unit = unit.as_ref().is_some_and(UnitState::is_installed);
+    // A directory that this user cannot look into may have a server's state.
+    let is_there = |path: &Path| path.try_exists().unwrap_or(true);
+    let is_absent = args.place.is_standard()
+        && !has_unit
+        && !is_there(&args.place.file_of_settings())
+        && !is_there(&settings.state_dir);
     Status {
+        is_absent,
         url: door.url(settings, "/mcp"),
         silent: silent.map(|cause| format!("{}: {cause}", door.near)),
         unit: unit.filter(UnitState::is_installed),
@@ -146,10 +164,7 @@ fn read_vault(place: &InstanceArgs, settings: &Settings) -> Result<VaultSummary,
     let newest = newest.map_err(words)?.into_iter().next().map(|call| {
         let at = u64::try_from(call.at_ms).unwrap_or(0);
         let who = call.agent_name.or(call.agent).unwrap_or_default();
-        (
-            rfc3339(at),
-            format!("{} by {who}", call.tool.unwrap_or_default()),
-        )
+        (at, format!("{} by {who}", call.tool.unwrap_or_default()))
     });
     Ok(VaultSummary {
         agents: agents.collect(),
@@ -174,7 +189,10 @@ impl ScheduleCounts {
     fn line(&self) -> Option<String> {
         let failing = match self.failing {
             0 => "none is failing".to_owned(),
-            some => format!("{some} failing: gatewren schedule list"),
+            some => format!(
+                "{}: gatewren schedule list",
+                Style::Problem.paint(&format!("{some} failing"))
+            ),
         };
         (self.active > 0).then(|| format!("  runs    {} active schedules; {failing}", self.active))
     }
@@ -210,9 +228,15 @@ impl Status {
     fn words(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         let mut lines = vec![match &self.silent {
-            None => format!("gatewren {version} serves MCP at {}", self.url),
+            None => format!(
+                "gatewren {version} {} MCP at {}",
+                Style::Good.paint("serves"),
+                self.url
+            ),
+            Some(_) if self.is_absent => return NOT_SET_UP.to_owned(),
             Some(why) => format!(
-                "gatewren {version} does not answer at {why}\n  to find the cause, run: gatewren doctor{}",
+                "gatewren {version} {} at {why}\n  to find the cause, run: gatewren doctor{}",
+                Style::Problem.paint("does not answer"),
                 self.options
             ),
         }];
@@ -282,7 +306,9 @@ impl VaultSummary {
     /// The lines for a person; `options` belong to the commands in them.
     fn lines(&self, options: &str) -> Vec<String> {
         let seen = match self.last_active_agent() {
-            Some((name, at)) => format!("; last used by {} at {}", sanitize(name), rfc3339(at)),
+            Some((name, at)) => {
+                format!("; last used by {} {}", sanitize(name), at_moment(at))
+            }
             None => String::new(),
         };
         let to_do = if self.active() == 0 {
@@ -306,12 +332,19 @@ impl VaultSummary {
         }
         lines.push(match self.waiting {
             0 => "  inbox   no open changes".to_owned(),
-            some => format!("  inbox   {some} open: gatewren inbox list{options}"),
+            some => format!(
+                "  inbox   {}: gatewren inbox list{options}",
+                Style::Warning.paint(&format!("{some} open"))
+            ),
         });
         lines.extend(self.schedules.line());
         lines.extend(self.watches.line());
         if let Some((at, call)) = &self.newest_call {
-            lines.push(format!("  calls   last one: {} at {at}", sanitize(call)));
+            lines.push(format!(
+                "  calls   last one: {} {}",
+                sanitize(call),
+                at_moment(*at)
+            ));
         }
         if !self.password {
             lines.push(format!(
@@ -337,7 +370,7 @@ impl VaultSummary {
             ("inbox_open".to_owned(), json!(self.waiting)),
             (
                 "last_call".to_owned(),
-                json!(newest.map(|(at, call)| json!({ "at": at, "call": call }))),
+                json!(newest.map(|(at, call)| json!({ "at": rfc3339(*at), "call": call }))),
             ),
             ("owner_password".to_owned(), json!(self.password)),
             (

@@ -145,6 +145,7 @@ mod state_tools;
 mod state_writers;
 mod support;
 mod sweep;
+mod terminal;
 mod top;
 mod trial_hints;
 mod watches;

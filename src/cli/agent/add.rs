@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::super::console::style::is_read_by_person;
 use super::super::owner_action::owner_context;
 use super::{context::CliContext, wanted::NewAgentArgs};
 use gatewren_base::sys::rfc3339;
@@ -31,7 +32,14 @@ pub async fn run(context: &CliContext, args: &AgentAddArgs) -> Result<String, St
     };
     let until = valid_until(agent.expires_ms);
     let (name, id, preset) = (sanitize(&agent.name), agent.id, agent.preset);
+    // Programs take the last word as the token.
+    let next = if is_read_by_person() {
+        let options = &context.options;
+        format!("\n\nConnect it: gatewren client-config claude-code --agent {name}{options}")
+    } else {
+        String::new()
+    };
     Ok(format!(
-        "{name} ({id}) has the policy {preset}{within}. Its token, {until} and not shown again:\n{token}"
+        "{name} ({id}) has the policy {preset}{within}. Its token, {until} and not shown again:\n{token}{next}"
     ))
 }

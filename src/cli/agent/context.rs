@@ -13,4 +13,6 @@ pub struct CliContext {
     pub tools: Vec<OfferedTool>,
     /// Whether to print JSON.
     pub json: bool,
+    /// The options that name this gatewren, for the commands in hints.
+    pub options: String,
 }

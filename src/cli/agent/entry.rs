@@ -78,6 +78,7 @@ fn act(args: &AgentArgs) -> Result<String, String> {
         tools: vault.offer().tools().map_err(|e| e.to_string())?,
         vault,
         json: args.json,
+        options: args.place.options(),
     };
     let runtime = runtime::build().map_err(|e| e.to_string())?;
     let done = match &args.subcommand {

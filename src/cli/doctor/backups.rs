@@ -9,8 +9,8 @@ use gatewren_host::helper_client::HelperClient;
 /// An older backup is reported.
 const OLD_MS: u64 = 8 * 86_400_000;
 
-/// Looks through this helper.
-pub async fn look(helper: &HelperClient) -> Finding {
+/// Looks through this helper. A server whose first agent is newer than an old backup need not have one yet.
+pub async fn look(helper: &HelperClient, first_agent_ms: Option<u64>) -> Finding {
     const CHECK: &str = "backups";
     if !Backups::are_here() {
         let seen = "no program to create backups is installed: rsync with zstd and tar, or restic";
@@ -34,7 +34,13 @@ pub async fn look(helper: &HelperClient) -> Finding {
         .filter_map(|one| moment_ms(&one.made))
         .max()
     else {
-        return Finding::warning(
+        let age = first_agent_ms.map_or(0, |first| now_ms().saturating_sub(first));
+        let finding = if age > OLD_MS {
+            Finding::warning
+        } else {
+            Finding::later
+        };
+        return finding(
             CHECK,
             "there is no backup",
             "add a target to helper.toml, then let an agent call backup_create, or approve its proposal in the inbox",

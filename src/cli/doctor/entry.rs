@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::super::check_host::Findings;
 use super::super::console::listener::LocalServer;
 use super::super::console::output::fail;
+use super::super::console::progress::Progress;
 use super::super::console::runtime;
 use super::super::console::target::InstanceArgs;
 use super::super::job::helper_of;
@@ -147,9 +148,14 @@ async fn check_as_service(
             let (found, containers) = runtimes::look(&helper).await;
             report.report_all(found);
             if !args.no_self_test {
-                report.report_all(container::look(&helper, &containers).await);
+                let progress = Progress::begin("starting and killing a command in a container");
+                let found = container::look(&helper, &containers).await;
+                drop(progress);
+                report.report_all(found);
             }
-            report.report_finding(backups::look(&helper).await);
+            let agents = vault.agents().list().unwrap_or_default();
+            let first = agents.iter().map(|agent| agent.created_ms).min();
+            report.report_finding(backups::look(&helper, first).await);
         }
         Err(words) => report.report_finding(Finding::problem(
             "helper",
@@ -193,8 +199,12 @@ impl Report {
             json!({ "ok": ok, "problems": problems, "warnings": warnings, "skipped": skipped, "findings": found })
                 .to_string()
         } else {
+            let later = match count(FindingState::Later) {
+                0 => String::new(),
+                some => format!("{some} later, "),
+            };
             format!(
-                "\n{problems} problems, {warnings} warnings, {skipped} skipped, {} ok",
+                "\n{problems} problems, {warnings} warnings, {later}{skipped} skipped, {} ok",
                 count(FindingState::Good)
             )
         };

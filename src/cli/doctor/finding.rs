@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::console::style::Style;
 use gatewren_gate::owner_actions::sanitize;
 
 /// The state of the checked item.
@@ -11,6 +12,8 @@ pub enum FindingState {
     Skipped,
     /// It works.
     Good,
+    /// It works, and a server that is some days old needs more.
+    Later,
     /// It works, but needs attention.
     Warning,
     /// It does not work.
@@ -39,6 +42,11 @@ impl Finding {
     /// Creates a finding for a check that could not run or does not apply.
     pub fn skipped(check: &'static str, seen: impl Into<String>) -> Self {
         Self::new(check, FindingState::Skipped, seen)
+    }
+
+    /// Creates a finding for something that a new server need not have yet.
+    pub fn later(check: &'static str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(check, FindingState::Later, seen).with(remedy)
     }
 
     /// Creates a finding for something that works, but needs attention.
@@ -77,7 +85,13 @@ impl Finding {
     /// The finding as a line, and a second one with what to do.
     pub fn line(&self) -> String {
         let Self { check, seen, .. } = self;
-        let line = format!("{:<8} {check:<12} {}", self.state.word(), sanitize(seen));
+        let word = self.state.word();
+        let padded = format!("{word:<8}");
+        let state = match Style::of_word(word) {
+            Some(style) => style.paint(&padded),
+            None => padded,
+        };
+        let line = format!("{state} {check:<12} {}", sanitize(seen));
         match &self.remedy {
             Some(remedy) => format!("{line}\n{:<21} -> {}", "", sanitize(remedy)),
             None => line,
@@ -101,6 +115,7 @@ impl FindingState {
         match self {
             Self::Skipped => "skipped",
             Self::Good => "ok",
+            Self::Later => "later",
             Self::Warning => "warning",
             Self::Problem => "problem",
         }

@@ -31,4 +31,5 @@ pub mod source;
 pub mod state;
 pub mod stream;
 pub mod tasks;
+pub mod terminal;
 pub mod watcher;
