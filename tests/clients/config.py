@@ -44,11 +44,16 @@ HOST = ADDRESS["url"].removeprefix("https://").removesuffix("/mcp")
 
 
 def told(*options, host=HOST):
-    """The text for the client, and the words beside it."""
+    """The text for the client, and the steps around it."""
     command = [os.environ["GATEWREN_BIN"], "client-config", NAME, "--dir", STATE, "--host", host]
     done = subprocess.run([*command, "--authority", ADDRESS["ca"], *options], capture_output=True, text=True)
     expect(done.returncode == 0, done.stderr)
     return done.stdout, done.stderr
+
+
+def steps(host=HOST):
+    """The numbered steps, as data."""
+    return json.loads(told("--json", host=host)[0])["steps"]
 
 
 @contextlib.contextmanager
@@ -106,7 +111,8 @@ def curl(home):
 def mcp_remote(home):
     text, words = told()
     expect("read -rs GATEWREN_TOKEN" in words, words)
-    seen = speak(["bash", "-c", text], environment(home, GATEWREN_TOKEN=TOKEN))
+    env = environment(home, GATEWREN_TOKEN=TOKEN, NODE_EXTRA_CA_CERTS=ADDRESS["ca"])
+    seen = speak(["bash", "-c", text], env)
     expect(not seen, f"the token stands in a process list: {len(seen)} times")
 
 
@@ -152,7 +158,7 @@ def vscode(home):
     server = config["servers"]["gatewren"]
     expect(set(server) == {"type", "url", "headers"} and server["type"] == "http", server)
     expect(server["headers"]["Authorization"] == "Bearer ${input:%s}" % asked["id"], server)
-    expect("asks for the token" in words, words)
+    expect("asks for it once" in words, words)
 
 
 def fastmcp(home):
@@ -171,7 +177,11 @@ def claude_code(home):
     host = HOST.replace("127.0.0.1", "localhost")
     text, words = told(host=host)
     expect("by name, not by address" not in words, words)
-    env = environment(home, GATEWREN_TOKEN=TOKEN, NODE_EXTRA_CA_CERTS=ADDRESS["ca"], DISABLE_AUTOUPDATER="1")
+    # The trust is in its settings, as the steps say, and in no variable.
+    settings = next(step["code"] for step in steps(host) if "settings.json" in step["words"])
+    pathlib.Path(home, ".claude").mkdir()
+    pathlib.Path(home, ".claude/settings.json").write_text(settings)
+    env = environment(home, GATEWREN_TOKEN=TOKEN, DISABLE_AUTOUPDATER="1")
     run(["bash", "-c", text], env)
     said = run(["claude", "mcp", "get", "gatewren"], env)
     expect("Connected" in said and host in said and "User" in said, said)

@@ -1,4 +1,4 @@
-//! `gatewren client-config` as a person types it: the configuration on standard output, the notes on standard error.
+//! `gatewren client-config` as a person types it: the configuration on standard output, the steps on standard error.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn config(directory: &Path, args: &[&str]) -> Output {
     command.arg("--dir").arg(directory).output().unwrap()
 }
 
-/// Returns the client's configuration, and the notes.
+/// Returns the client's configuration, and the steps.
 fn said(directory: &Path, args: &[&str]) -> (String, String) {
     let output = config(directory, args);
     assert!(output.status.success(), "{args:?}: {output:?}");
@@ -32,7 +32,7 @@ fn host(server: &Server) -> String {
 }
 
 #[test]
-fn every_client_is_listed_and_told() {
+fn every_client_is_listed_and_gets_its_steps() {
     let home = Directory::new();
     let server = server().directory(&home.0).start();
     let host = host(&server);
@@ -44,14 +44,14 @@ fn every_client_is_listed_and_told() {
         .iter()
         .map(|one| one["client"].as_str().unwrap())
         .collect();
-    assert_eq!(clients.len(), 12, "{clients:?}");
+    assert!(clients.len() >= 15, "{clients:?}");
     let (table, _) = said(&home.0, &[]);
     let fingerprint = {
         let pem = fs::read_to_string(server.text("ca")).unwrap();
         let (_, fingerprint) = said(&home.0, &["curl", "--host", &host]);
         assert!(pem.contains("BEGIN CERTIFICATE"));
-        let at = fingerprint.split_once("It must print ").unwrap().1;
-        at.lines().next().unwrap().to_owned()
+        let at = fingerprint.split_once("it must print ").unwrap().1;
+        at.lines().next().unwrap().trim_end_matches(':').to_owned()
     };
     let mut openssl = Command::new("openssl");
     openssl.args(["x509", "-noout", "-fingerprint", "-sha256", "-in"]);
@@ -63,12 +63,18 @@ fn every_client_is_listed_and_told() {
         assert!(table.contains(client), "{client}: {table}");
         let (text, words) = said(&home.0, &[client, "--host", &host]);
         let url = format!("https://{host}/mcp");
-        assert!(text.contains(&url), "{client}: {text}");
+        assert!(
+            text.contains(&format!("https://{host}/")),
+            "{client}: {text}"
+        );
         assert!(!text.contains("gw_"), "{client}: {text}");
-        assert!(words.contains("gatewren-ca.pem"), "{client}: {words}");
+        assert!(words.contains("\n1. "), "{client}: {words}");
+        let last = words.lines().filter(|line| line.contains(". ")).next_back();
+        assert!(last.unwrap().contains(". Check: "), "{client}: {words}");
         let (json, _) = tell(&home.0, &["client-config", client, "--host", &host]);
         assert_eq!(json["text"], text.trim_end(), "{client}");
         assert_eq!(json["url"], url.as_str());
+        assert_eq!(json["steps"][0]["kind"], "prepare", "{client}");
         assert_eq!(json["authority"]["sha256"], fingerprint.as_str());
     }
 }
@@ -187,10 +193,13 @@ fn the_address_is_the_one_of_the_settings() {
     assert_eq!(vouched["authority"], Value::Null);
     assert!(!vouched.to_string().contains("SSL_CERT_FILE"), "{vouched}");
     let private = told(files, &["--authority", "/etc/our ca.pem"]);
+    let steps = private["steps"].to_string();
     assert!(
-        private["needs"]
-            .to_string()
-            .contains("SSL_CERT_FILE=/etc/our ca.pem"),
-        "{private}"
+        steps.contains("cat /etc/ssl/certs/ca-certificates.crt '/etc/our ca.pem' >"),
+        "{steps}"
+    );
+    assert!(
+        steps.contains("export SSL_CERT_FILE=\\\"$HOME/gatewren-bundle.pem"),
+        "{steps}"
     );
 }

@@ -6,7 +6,7 @@ use qrcode::render::svg;
 
 use super::agent_form::{AgentFormValues, fields};
 use super::confirm::confirm;
-use super::connect::{authority_file, mcp_url};
+use super::connect::{AuthorityFile, authority_file, mcp_url};
 use super::frame::{Tab, proof};
 use super::page_error::PageError;
 use super::parts::{name, notice, table, time_or};
@@ -14,7 +14,8 @@ use super::site::{PageResult, SignedInRequest};
 use super::{schedules, texts};
 use gatewren_base::sys::now_ms;
 use gatewren_gate::owner_actions::{
-    AUTHORITY_FILE, SnippetConnection, admit, expires_soon, snippets, token_status,
+    AUTHORITY_FILE, Snippet, SnippetConnection, StepKind, admit, expires_soon, snippets,
+    token_status,
 };
 use gatewren_store::vault::Agent;
 
@@ -114,10 +115,12 @@ pub fn token_page(
 ) -> PageResult {
     let url = mcp_url(asked.visit);
     let authority = authority_file(asked.site);
+    let fingerprint = authority.as_ref().map(AuthorityFile::fingerprint);
     let way = SnippetConnection {
         url: &url,
         token: Some(token),
         authority: authority.as_ref().map(|_| AUTHORITY_FILE),
+        fingerprint: fingerprint.as_deref(),
         agent: Some(&agent.name),
     };
     let content = html! {
@@ -133,21 +136,41 @@ pub fn token_page(
         }
         section {
             h2 { (texts::CLIENTS) }
-            @if authority.is_some() { p { (texts::AUTHORITY_FIRST) " " a href="/owner/connect" { (texts::CONNECT) } } }
             @for snippet in snippets(&way) {
                 details {
                     summary { (snippet.title) }
-                    p class="soft" { (texts::GOES_INTO) " " (snippet.place) }
-                    @for need in &snippet.needs { p class="soft" { (need) } }
-                    pre id=(format!("snippet-{}", snippet.client)) { (snippet.text) }
-                    button type="button" class="plain" data-copy=(format!("snippet-{}", snippet.client)) data-done=(texts::COPIED)
-                        hidden { (texts::COPY) }
+                    (setup_steps(&snippet))
                 }
             }
         }
         p { a href=(path(agent)) { (texts::TO_AGENT) } }
     };
     asked.page(Tab::Agents, &agent.name, false, content)
+}
+
+/// Renders the numbered steps that connect a client, each text with a button that copies it.
+fn setup_steps(snippet: &Snippet) -> Markup {
+    let copied = |number: usize, text: &str| {
+        let id = format!("snippet-{}-{number}", snippet.client);
+        html! {
+            pre id=(id) { (text) }
+            button type="button" class="plain" data-copy=(id) data-done=(texts::COPIED) hidden { (texts::COPY) }
+        }
+    };
+    html! {
+        ol {
+            @for (number, step) in (1..).zip(&snippet.steps) {
+                li {
+                    p { (step.words) }
+                    @match step.kind {
+                        StepKind::Paste => (copied(number, &snippet.text)),
+                        StepKind::Link => p { a class="button plain" href=(step.code) { (texts::OPEN_CLIENT) } },
+                        _ => @if !step.code.is_empty() { (copied(number, &step.code)) },
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Renders a text as a QR code; the SVG contains no part of the text itself.

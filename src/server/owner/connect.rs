@@ -31,6 +31,13 @@ pub struct AuthorityFile {
     facts: CertificateFacts,
 }
 
+impl AuthorityFile {
+    /// Its fingerprint, as openssl prints it.
+    pub fn fingerprint(&self) -> String {
+        self.facts.fingerprint()
+    }
+}
+
 /// The MCP URL, with the host name that the visitor used.
 pub fn mcp_url(visit: &OwnerRequest) -> String {
     format!("https://{}/mcp", visit.host())
@@ -79,7 +86,7 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
                         a class="button plain" href="/owner/connect/authority/mobileconfig" { ".mobileconfig (iPhone, iPad, Mac)" }
                     }
                     p { (texts::FINGERPRINT) }
-                    pre { (authority.facts.fingerprint()) }
+                    pre { (authority.fingerprint()) }
                     p class="soft" { (texts::FINGERPRINT_HOW) }
                     pre { (fingerprint_command(&asked.site.file(AUTHORITY_ON_SERVER))) }
                 }

@@ -1,26 +1,25 @@
-//! `gatewren client-config`: prints the configuration that a client needs to connect to this server.
+//! The arguments of `gatewren client-config`, and what they ask for.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
 
-use super::console::output::fail;
-use super::console::runtime;
-use super::console::table::table;
-use super::console::target::InstanceArgs;
-use super::owner_action::owner_context;
+use super::super::console::output::fail;
+use super::super::console::runtime;
+use super::super::console::target::InstanceArgs;
+use super::super::owner_action::owner_context;
+use super::output::{ClientConfigOutput, list_clients, one_client};
 use gatewren_base::config::{Settings, TlsMode};
 use gatewren_base::sys::{Secret, Zeroizing};
 use gatewren_gate::auth::is_token;
 use gatewren_gate::http::CertificateFacts;
 use gatewren_gate::owner_actions::{
-    AUTHORITY_FILE, Snippet, SnippetConnection, client_words, find_active_agent, reached_at,
-    rotate, sanitize, snippets, token_status,
+    AUTHORITY_FILE, SnippetConnection, client_words, find_active_agent, reached_at, rotate,
+    sanitize, snippets, token_status,
 };
 use gatewren_store::vault::Agent;
 
@@ -32,7 +31,7 @@ Examples:
   gatewren client-config cursor --agent claude --new-token
   gatewren client-config curl --token-file - <token
 
-The configuration is written to standard output, and further instructions to standard error.
+The configuration is written to standard output, and the steps around it to standard error.
 Tokens are stored as hashes and cannot be shown again. Without a token, the configuration reads the
 variable GATEWREN_TOKEN or asks; --new-token gives the agent a new one, and --token-file reads yours.";
 
@@ -81,14 +80,7 @@ pub struct ClientConfigArgs {
 /// Runs the command; exits with 1 if it failed.
 pub fn run(args: &ClientConfigArgs) -> ExitCode {
     match act(args) {
-        Ok(ClientConfigOutput { words, text }) => {
-            // Errors are ignored: the configuration on standard output does not depend on standard error.
-            let _ = io::stderr().write_all(words.as_bytes());
-            match writeln!(io::stdout(), "{text}") {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(_) => ExitCode::FAILURE,
-            }
-        }
+        Ok(output) => output.print(),
         Err(words) => fail(&words),
     }
 }
@@ -100,14 +92,6 @@ fn name_of(bound: &SocketAddr) -> String {
     } else {
         bound.to_string()
     }
-}
-
-/// The output.
-struct ClientConfigOutput {
-    /// For the person, on standard error.
-    words: String,
-    /// For the client, on standard output.
-    text: String,
 }
 
 fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
@@ -133,45 +117,17 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
         url: &url,
         token: token.map(Secret::expose),
         authority: authority.file.as_deref(),
+        fingerprint: authority.fingerprint.as_deref(),
         agent: agent.as_ref().map(|agent| agent.name.as_str()),
     };
     let mut all = snippets(&way).into_iter();
     let snippet = all.find(|snippet| snippet.client == client);
     let snippet = snippet.ok_or_else(|| format!("unknown client {client:?}"))?;
-    Ok(if args.json {
-        as_json(&snippet, &way, &authority, &host)
-    } else {
-        as_text(snippet, args, token.is_some(), &authority, &host)
-    })
-}
-
-fn list_clients(json: bool) -> ClientConfigOutput {
-    let way = SnippetConnection {
-        url: "",
-        token: None,
-        authority: None,
-        agent: None,
-    };
-    let all = snippets(&way);
-    let text = if json {
-        let rows = all.iter().map(|one| {
-            json!({
-                "client": one.client, "title": one.title, "place": one.place, "format": one.form.as_str(),
-            })
-        });
-        Value::Array(rows.collect()).to_string()
-    } else {
-        let mut rows = vec![["client", "", "goes into"].map(str::to_owned)];
-        rows.extend(
-            all.iter()
-                .map(|one| [one.client, one.title, one.place].map(str::to_owned)),
-        );
-        table(&rows)
-    };
-    ClientConfigOutput {
-        words: String::new(),
-        text,
+    let mut output = one_client(&snippet, &way, args.json);
+    if args.new_token {
+        output.note("The agent's old token is revoked.");
     }
+    Ok(output)
 }
 
 /// The agent that was named, and its new token if one was requested.
@@ -260,83 +216,5 @@ impl Authority {
                 .flatten()
                 .and_then(|pem| Some(CertificateFacts::in_pem(&pem)?.fingerprint())),
         }
-    }
-
-    /// The command that fetches the file to the client's machine.
-    fn fetch(&self, host: &str) -> Option<String> {
-        let file = self.file.as_ref()?;
-        let file = if file == AUTHORITY_FILE {
-            format!("\"{file}\"")
-        } else {
-            format!("'{}'", file.replace('\'', r"'\''"))
-        };
-        Some(format!(
-            "curl -ko {file} https://{host}/owner/connect/authority/pem && \
-             openssl x509 -in {file} -noout -fingerprint -sha256"
-        ))
-    }
-}
-
-fn as_json(
-    snippet: &Snippet,
-    way: &SnippetConnection<'_>,
-    authority: &Authority,
-    host: &str,
-) -> ClientConfigOutput {
-    let trusted = authority.file.as_ref().map(|file| {
-        json!({ "file": file, "fetch": authority.fetch(host), "sha256": authority.fingerprint })
-    });
-    let output = json!({
-        "client": snippet.client, "title": snippet.title, "place": snippet.place,
-        "format": snippet.form.as_str(), "text": snippet.text, "needs": snippet.needs,
-        "url": way.url, "agent": way.agent, "authority": trusted,
-    });
-    ClientConfigOutput {
-        words: String::new(),
-        text: output.to_string(),
-    }
-}
-
-fn as_text(
-    snippet: Snippet,
-    args: &ClientConfigArgs,
-    has_token: bool,
-    authority: &Authority,
-    host: &str,
-) -> ClientConfigOutput {
-    let mut lines = vec![format!("{}: goes into {}", snippet.title, snippet.place)];
-    lines.extend(snippet.needs);
-    if !has_token {
-        let name = args
-            .agent
-            .as_deref()
-            .map_or_else(|| "NAME".to_owned(), sanitize);
-        lines.push(format!(
-            "A token is shown only once: by gatewren agent add for a new agent, or by gatewren agent rotate {name} \
-             for an existing one."
-        ));
-    }
-    if args.new_token {
-        lines.push("The agent's old token is revoked.".to_owned());
-    }
-    if let Some(fetch) = authority.fetch(host) {
-        lines.push(
-            "The client must trust this host's authority. Run this once on the client's machine:"
-                .to_owned(),
-        );
-        lines.push(format!("  {fetch}"));
-        lines.push(match &authority.fingerprint {
-            Some(fingerprint) => format!("It must print {fingerprint}"),
-            None => format!(
-                "Compare its output with that of this command on the server: sudo openssl x509 -in {} -noout \
-                 -fingerprint -sha256",
-                authority.on_server.display()
-            ),
-        });
-    }
-    lines.push(String::new());
-    ClientConfigOutput {
-        words: lines.join("\n") + "\n",
-        text: snippet.text,
     }
 }

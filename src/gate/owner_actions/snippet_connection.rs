@@ -1,0 +1,56 @@
+//! What a snippet is made for: the address, the token and the authority, and how they are quoted.
+
+use super::clients::SnippetFormat;
+use gatewren_base::sys::sanitize;
+
+/// The default path of the authority's file on a client's machine.
+pub const AUTHORITY_FILE: &str = "$HOME/gatewren-ca.pem";
+
+/// The placeholder for the home directory in texts that no shell expands.
+const HOME: &str = "/PATH/TO";
+
+/// The connection data for a snippet.
+#[derive(Debug, Clone, Copy)]
+pub struct SnippetConnection<'a> {
+    /// The MCP endpoint, such as `https://box.lan:8443/mcp`.
+    pub url: &'a str,
+    /// The agent's token; without it, each client gets the token from its own source.
+    pub token: Option<&'a str>,
+    /// The path of gatewren's authority file on the client's machine; `None` if a public authority issued the
+    /// certificate.
+    pub authority: Option<&'a str>,
+    /// The fingerprint of that file, if it is known.
+    pub fingerprint: Option<&'a str>,
+    /// The agent's name, for clients that show one.
+    pub agent: Option<&'a str>,
+}
+
+impl SnippetConnection<'_> {
+    /// The host of the endpoint, with its port.
+    pub(super) fn host(&self) -> &str {
+        let rest = self.url.trim_start_matches("https://");
+        rest.split('/').next().unwrap_or(rest)
+    }
+}
+
+/// Formats a path for the text.
+pub(super) fn path(form: SnippetFormat, file: &str) -> String {
+    match form {
+        // The default path, whose variable the shell has to expand.
+        SnippetFormat::Shell if file == AUTHORITY_FILE => format!("\"{file}\""),
+        SnippetFormat::Shell => format!("'{}'", file.replace('\'', r"'\''")),
+        _ => inside(form, &file.replace("$HOME", HOME)),
+    }
+}
+
+/// Escapes untrusted text for use inside the quotes of a snippet.
+pub(super) fn inside(form: SnippetFormat, text: &str) -> String {
+    if form != SnippetFormat::Json {
+        return sanitize(text);
+    }
+    let quoted = serde_json::Value::from(text).to_string();
+    let bare = quoted
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    bare.unwrap_or_default().to_owned()
+}
