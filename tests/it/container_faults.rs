@@ -31,6 +31,28 @@ fn a_container_that_does_not_start_gives_the_reason_from_its_log() {
 }
 
 #[test]
+fn a_container_without_its_init_gives_that_as_the_reason() {
+    let Some(mut home) = Home::new() else { return };
+    home.containers.make("wren");
+    let config = home.directory("wren").join("config");
+    let mut file = OpenOptions::new().append(true).open(config).unwrap();
+    writeln!(file, "lxc.init.cmd = /sbin/no-init-of-test").unwrap();
+    let said = home.refused("container_start", json!({ "container": "wren" }));
+    let cause = "Failed to exec \"/sbin/no-init-of-test\"";
+    assert!(said.contains(cause), "{said}");
+    assert!(
+        said.contains("Call container_logs with source: lxc"),
+        "{said}"
+    );
+    for noise in ["foreground", "another process", "Failed to spawn", "\\u{a}"] {
+        assert!(!said.contains(noise), "{noise}: {said}");
+    }
+    let log = json!({ "container": "wren", "source": "lxc" });
+    let shown = home.call("container_logs", log).to_string();
+    assert!(shown.contains("no-init-of-test"), "{shown}");
+}
+
+#[test]
 fn a_frozen_container_is_stopped_without_waiting_for_its_grace() {
     let Some(mut home) = Home::new() else { return };
     home.containers.make("wren");

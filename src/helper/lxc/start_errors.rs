@@ -18,8 +18,11 @@ const MOST_ERRORS: usize = 4;
 /// The most characters of an error; the rest is cut.
 const ERROR_CHARS: usize = 300;
 
-/// The place of LXC's tool itself in its log: its errors only say that the start failed.
-const TOOL: &str = "lxc_start";
+/// Errors of these parts of LXC give no cause: its tool, and the part that waits for the new process.
+const WITHOUT_CAUSE: [&str; 2] = ["lxc_start", "sync"];
+
+/// The beginning of an error that only follows from another one.
+const CONSEQUENCE: &str = "Failed to spawn container ";
 
 /// The end of a container's log before a start.
 #[derive(Debug)]
@@ -53,7 +56,7 @@ impl LogEnd {
         }
         let (name, errors) = (&self.name, errors.join("; "));
         Some(OperationRefusal::failed(format!(
-            "container '{name}' cannot be started. LXC's log: {errors}. container_logs with source \"lxc\" shows all of it"
+            "container '{name}' cannot be started: {errors}. Call container_logs with source: lxc for the whole log"
         )))
     }
 }
@@ -68,10 +71,12 @@ fn read_from(log: &Path, offset: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the messages of the first errors, each once.
+/// Returns the messages of the first errors, each once; those that only follow from others if there are no others.
 fn errors(text: &str) -> Vec<String> {
+    let all = || text.lines().filter_map(message);
+    let has_cause = all().any(|message| !message.starts_with(CONSEQUENCE));
     let mut errors: Vec<String> = Vec::new();
-    for message in text.lines().filter_map(message) {
+    for message in all().filter(|message| !has_cause || !message.starts_with(CONSEQUENCE)) {
         if errors.len() < MOST_ERRORS && !errors.contains(&message) {
             errors.push(message);
         }
@@ -85,7 +90,7 @@ fn message(line: &str) -> Option<String> {
     let (head, _place, message) = (parts.next()?, parts.next()?, parts.next()?);
     let mut words = head.split_whitespace().rev();
     let (module, level) = (words.next()?, words.next()?);
-    let is_cause = level == "ERROR" && module != TOOL;
+    let is_cause = level == "ERROR" && !WITHOUT_CAUSE.contains(&module);
     let message = message.trim().trim_end_matches('.');
     is_cause.then(|| message.chars().take(ERROR_CHARS).collect())
 }
@@ -111,11 +116,11 @@ lxc-start alpha 20261124013826.163 ERROR    lxc_start - ../src/lxc/tools/lxc_sta
         assert_eq!(
             found,
             [
-                "Permission denied - Could not access /root. Please grant it x access, or add an ACL for the container root",
-                "An error occurred in another process (expected sequence number 3)",
-                "Failed to spawn container \"alpha\"",
+                "Permission denied - Could not access /root. Please grant it x access, or add an ACL for the container root"
             ]
         );
+        let rest = RECORDED.split_once('\n').unwrap().1;
+        assert_eq!(errors(rest), ["Failed to spawn container \"alpha\""]);
         let many = (0..99).map(|n| format!("a b ERROR c - d - {n}{}\n", "x".repeat(999)));
         let found = errors(&many.collect::<String>());
         assert_eq!(found.len(), MOST_ERRORS);
