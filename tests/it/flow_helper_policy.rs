@@ -57,6 +57,30 @@ fn tools_of_a_class_that_is_off_are_not_there_for_anybody() {
     for name in ["system_shell", "system.shell"] {
         let answer = client.call(name, json!({ "command": "true" })).send();
         assert_eq!(answer.verdict().1, -32602);
+        let words =
+            format!("{name} is switched off on this server: it needs host_shell in helper.toml");
+        assert!(answer.message().starts_with(&words), "{}", answer.message());
+    }
+    // An agent that sees only a part of the server, or that its policy denies the tool, does not learn what is off.
+    for (name, limit) in [
+        ("limited", "--container=none-*"),
+        ("reading", "--policy=observe"),
+    ] {
+        let mut args = vec!["--policy=admin", limit];
+        if limit.starts_with("--policy") {
+            args.remove(0);
+        }
+        let made = add_agent(&server.state_dir(), name, &args);
+        let other = server.client().with_token(made["token"].as_str().unwrap());
+        wait_until("it comes in", IN_TIME, || {
+            other.modern("tools/list").send().status == 200
+        });
+        let answer = other.call("server_restart", json!({})).send();
+        assert!(
+            !answer.message().contains("switched off"),
+            "{}",
+            answer.message()
+        );
     }
     let strict = [
         "host_shell",

@@ -314,7 +314,7 @@ fn what_is_denied_for_a_container_is_not_possible_through_its_stack() {
     assert!(
         call("stack_stop")
             .message()
-            .contains("unknown tool: stack_stop")
+            .contains("unknown tool \"stack_stop\"")
     );
     let listed = agent.modern("tools/list").send().names("tools");
     assert!(!listed.contains(&"stack_stop".to_owned()), "{listed:?}");

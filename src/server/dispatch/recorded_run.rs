@@ -29,7 +29,7 @@ fn denial(request: &ToolRequest) -> String {
              agent may not run commands on the host"
         );
     }
-    format!("unknown tool: {name}")
+    format!("unknown tool {name:?}")
 }
 
 /// Runs the tool and records how it ended. Dropping the future ends what the tool runs, and records that.

@@ -282,13 +282,22 @@ impl Catalog {
         tool.filter(|tool| self.has(tool))
     }
 
+    /// Returns the tool of this name or alias that the helper does not allow, with the class that it needs.
+    pub fn switched_off(&self, name: &str) -> Option<(&Arc<Tool>, HelperClass)> {
+        let tool = self.tools.get(name).or_else(|| self.aliases.get(name))?;
+        let class = tool.needs().filter(|_| !self.allows(tool))?;
+        Some((tool, class))
+    }
+
     /// Whether a tool is available: its dependencies are, and the helper allows at least one of the classes it can
     /// use.
     pub fn has(&self, tool: &Tool) -> bool {
+        self.allows(tool) && tool.is_available()
+    }
+
+    fn allows(&self, tool: &Tool) -> bool {
         let allows = self.allows.as_ref().zip(tool.needs());
-        let allowed = allows
-            .is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows));
-        allowed && tool.is_available()
+        allows.is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows))
     }
 
     /// All tools by name, including unavailable ones.
