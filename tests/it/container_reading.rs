@@ -18,7 +18,7 @@ use crate::support::container::Containers;
 use crate::support::helper::Helper;
 use crate::support::machine::{IN_TIME, install_program, skip, wait_until};
 use crate::support::server::{Directory, Server, server};
-use crate::sweep::{CONTAINER, also, arguments};
+use crate::sweep::{CONTAINER, also, arguments, toolsets};
 
 /// The path of the container's one real program; every program in the usual directories is a trap.
 const KEPT: &str = "kept/busybox";
@@ -207,6 +207,9 @@ fn reader(server: &Server) -> Client {
     ] {
         args.extend(["--mode", mode]);
     }
+    // With toolsets, the list has the limits of the arguments.
+    let toolsets = toolsets();
+    args.extend(toolsets.iter().flat_map(|name| ["--toolset", name.as_str()]));
     let said = tell_by(&server.settings_file(), &args);
     let client = server.client().with_token(said["token"].as_str().unwrap());
     let list = client.modern("tools/list");

@@ -4,7 +4,8 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::barrier::Barrier;
-use crate::support::machine::LONG_S;
+use crate::support::command::tell_by;
+use crate::support::machine::{IN_TIME, LONG_S, wait_until};
 use crate::support::server::{Directory, server, shared};
 
 const STATEFUL: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
@@ -338,8 +339,19 @@ fn j2_an_id_that_is_under_way_is_refused() {
 
 #[test]
 fn e1_each_revision_sees_what_it_knows_and_no_more() {
-    let server = shared("admin");
+    let server = server().policy("admin").settings("").start();
     let client = server.client();
+    tell_by(
+        &server.settings_file(),
+        &["agent", "edit", "try", "--toolset", "all"],
+    );
+    wait_until("the list is in full", IN_TIME, || {
+        client
+            .modern("tools/list")
+            .send()
+            .body
+            .contains("outputSchema")
+    });
     for version in STATEFUL {
         let session = client.session(version);
         let titled = version != "2025-03-26";

@@ -116,9 +116,16 @@ impl Box {
             settings = format!("{settings}[lxc]\nlxcpath = \"{path}\"\n");
         }
         let server = server().policy("admin").settings(&settings).start();
+        // With toolsets, a list is in full: with limits, and schemas of answers.
+        let toolsets = toolsets();
+        let toolsets = toolsets.iter().flat_map(|name| ["--toolset", name.as_str()]);
+        let mut edit = vec!["agent", "edit", "try"];
+        edit.extend(toolsets.clone());
+        tell_by(&server.settings_file(), &edit);
         let mut args = vec![
             "agent", "add", "sweeper", "--policy", "admin", "--space", "*",
         ];
+        args.extend(toolsets);
         for mode in [
             "read=allow",
             "scan=allow",
@@ -132,8 +139,11 @@ impl Box {
         }
         let said = tell_by(&server.settings_file(), &args);
         let client = server.client().with_token(said["token"].as_str().unwrap());
-        let list = client.modern("tools/list");
-        wait_until("it comes in", IN_TIME, || list.send().status == 200);
+        for list in [&client, &server.client()].map(|client| client.modern("tools/list")) {
+            wait_until("its list is in full", IN_TIME, || {
+                list.send().body.contains("outputSchema")
+            });
+        }
         Self {
             containers,
             connection: client.connection(),
@@ -204,6 +214,22 @@ impl Box {
         walk(&self.canary.0, &mut found);
         found
     }
+}
+
+/// Returns all toolsets but that of the policy `suggest`, which has tools of its own.
+pub fn toolsets() -> Vec<String> {
+    let golden = fs::read_dir("tests/golden").unwrap();
+    let names = golden.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let toolset = |name: &String| {
+        Some(
+            name.strip_prefix("tools-")?
+                .strip_suffix(".json")?
+                .to_owned(),
+        )
+    };
+    let names: Vec<String> = names.collect();
+    let toolsets = names.iter().filter_map(toolset);
+    toolsets.filter(|name| name != "suggest").collect()
 }
 
 /// Collects the files below a directory, except those that a running container writes.

@@ -93,12 +93,12 @@ impl fmt::Debug for AgentIdentity {
 impl Principal {
     /// Makes a principal without a token, with access to the host and all containers: for fixtures on loopback, and
     /// for the watchdog's probe.
-    pub fn without_token(name: &str, preset: Preset) -> Self {
+    pub fn without_token(name: &str, policy: impl Into<Policy>) -> Self {
         Self {
             identity: Arc::new(AgentIdentity {
                 id: AgentId::from(name),
                 name: name.into(),
-                policy: preset.into(),
+                policy: policy.into(),
                 space: WHOLE_SERVER.into(),
                 reach: Reach::everything(),
                 token: [0; 32],

@@ -15,8 +15,8 @@ pub use disclosure::{ShownArgument, shown_arguments};
 pub use introduction::introduce;
 pub use question::{ConfirmationQuestion, question};
 pub use rules::{
-    ALL_TOOLSETS, PolicySubject, class, has_short_list, lets_propose, mode, shows,
-    stricter_argument,
+    ALL_TOOLSETS, PolicySubject, class, has_brief_entries, has_short_list, lets_propose, mode,
+    shows, stricter_argument,
 };
 pub use schedule_words::schedule_words;
 pub use scheduled::{as_of_creation, judge_scheduled};

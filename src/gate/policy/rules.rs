@@ -39,8 +39,9 @@ const THROUGH_A_STACK: [(&str, &str); 5] = [
 /// makes calls and checks that this policy is asked about again each time.
 const PROPOSED_BY_OPERATE: [&str; 2] = ["schedule_create", "watch_create"];
 
-/// The tools in the list of the preset `operate` if the owner has named no toolsets. The list is short, because a
-/// model reads it on every turn. Other tools can still be called, and are listed if their toolset is named.
+/// The tools in the lists of the presets `observe` and `operate` if the owner has named no toolsets. The lists are
+/// short, because a model reads them on every turn. Other tools can still be called, and are listed if their toolset is
+/// named.
 const ESSENTIAL: [&str; 34] = [
     "backup_create",
     "backup_target_list",
@@ -76,6 +77,27 @@ const ESSENTIAL: [&str; 34] = [
     "watch_delete",
     "watch_list",
     "whoami",
+];
+
+/// More tools in the list of the preset `observe` if the owner has named no toolsets: it has none of those that act.
+const ESSENTIAL_TO_OBSERVE: [&str; 17] = [
+    "backup_list",
+    "container_history",
+    "container_info",
+    "container_ports",
+    "disk_health",
+    "disk_list",
+    "disk_usage",
+    "firewall_rules",
+    "kernel_logs",
+    "network_addresses",
+    "network_listeners",
+    "notification_list",
+    "server_history",
+    "server_processes",
+    "stack_list",
+    "unit_list",
+    "update_history",
 ];
 
 /// An argument with which a call does what another tool does, too.
@@ -152,14 +174,21 @@ pub fn shows<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> bool {
 
 /// Returns whether a policy has a short list of tools, with only the essential and the explicitly named ones.
 pub fn has_short_list(policy: &Policy) -> bool {
-    policy.preset == Preset::Operate && policy.overrides.toolsets.is_none()
+    has_brief_entries(policy) && matches!(policy.preset, Preset::Observe | Preset::Operate)
+}
+
+/// Returns whether the entries of a policy's list have only what is needed to choose and call a tool. The owner has
+/// everything listed by naming toolsets.
+pub fn has_brief_entries(policy: &Policy) -> bool {
+    policy.overrides.toolsets.is_none()
 }
 
 /// Returns whether a visible tool is also listed.
 pub fn lists<'a>(policy: &Policy, tool: impl Into<PolicySubject<'a>>) -> bool {
     let tool = tool.into();
     let named = policy.overrides.tools.contains_key(tool.name);
-    !has_short_list(policy) || named || ESSENTIAL.contains(&tool.name)
+    let observes = policy.preset == Preset::Observe && ESSENTIAL_TO_OBSERVE.contains(&tool.name);
+    !has_short_list(policy) || named || observes || ESSENTIAL.contains(&tool.name)
 }
 
 /// Returns whether a policy allows calls of a tool to be proposed.

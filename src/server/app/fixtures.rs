@@ -19,12 +19,13 @@ use super::serving::ServeContext;
 use super::signals::{ProcessSignals, SignalEvent};
 use crate::dispatch::Engine;
 use crate::transport::{Endpoint, Sessions};
-use gatewren_base::config::{LiveSettings, Preset, Settings, TaskSettings};
+use gatewren_base::config::{LiveSettings, Overrides, Policy, Preset, Settings, TaskSettings};
 use gatewren_base::sys::{Secret, random_bytes};
 use gatewren_fixtures;
 use gatewren_gate::auth::{FixedToken, Principal};
 use gatewren_gate::guard::{Authenticator, Guard};
 use gatewren_gate::http::TlsServer;
+use gatewren_gate::policy::ALL_TOOLSETS;
 
 /// Fixtures become tasks soon: they take seconds at most, and some exist to become a task.
 const TASK_AFTER: Duration = Duration::from_millis(200);
@@ -124,7 +125,16 @@ pub async fn run_fixtures(
 }
 
 fn identity(token: Option<Secret>) -> Authenticator {
-    let who = Principal::without_token("everything", Preset::Admin);
+    // Toolsets are named, so that the list has the schemas of answers.
+    let toolsets = Some(vec![ALL_TOOLSETS.to_owned()]);
+    let policy = Policy {
+        preset: Preset::Admin,
+        overrides: Overrides {
+            toolsets,
+            ..Overrides::default()
+        },
+    };
+    let who = Principal::without_token("everything", policy);
     match token {
         Some(token) => Authenticator::Fixed(FixedToken::new(token, who)),
         None => Authenticator::Anybody(who),

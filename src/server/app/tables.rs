@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::dispatch::{instructions, list_tools};
     use crate::watches::probing_tools;
-    use gatewren_base::config::Preset;
+    use gatewren_base::config::{Overrides, Policy, Preset};
     use gatewren_gate::auth::Principal;
     use gatewren_wire::protocol::check_dialect;
     use gatewren_wire::registry::{Tool, complaints};
@@ -220,33 +220,52 @@ mod tests {
         }
     }
 
+    /// An agent with this preset, for which these toolsets are named.
+    fn agent(preset: Preset, toolsets: Option<&str>) -> Principal {
+        let toolsets = toolsets.map(|one| vec![one.to_owned()]);
+        let overrides = Overrides {
+            toolsets,
+            ..Overrides::default()
+        };
+        Principal::without_token("x", Policy { preset, overrides })
+    }
+
     #[test]
-    fn an_operator_has_a_short_list() {
-        let who = Principal::without_token("x", Preset::Operate);
-        let list = list_tools(&tables().unwrap(), &who);
-        let sizes = list
-            .iter()
-            .map(|tool| (json!(tool).to_string().len(), tool.name.clone()));
-        let mut sizes: Vec<_> = sizes.collect();
-        sizes.sort();
-        let total: usize = sizes.iter().map(|(size, _)| size + 1).sum();
-        assert!(list.len() < 50 && list.len() > 10, "{}", list.len());
-        assert!(total < 24_000, "{total} bytes: {sizes:?}");
+    fn a_list_is_as_short_as_its_policy_allows() {
+        let catalog = tables().unwrap();
+        for (preset, tools, kilobytes) in [
+            (Preset::Observe, 30..50, 24),
+            (Preset::Suggest, 4..5, 3),
+            (Preset::Operate, 30..50, 24),
+            (Preset::Admin, 140..160, 90),
+        ] {
+            let list = list_tools(&catalog, &agent(preset, None));
+            let size = json!(list).to_string().len();
+            assert!(tools.contains(&list.len()), "{preset:?}: {}", list.len());
+            assert!(size < kilobytes * 1000, "{preset:?}: {size} bytes");
+            assert!(list.iter().all(|tool| tool.output_schema.is_none()));
+            let whole = list_tools(&catalog, &agent(preset, Some("all")));
+            let described = whole.iter().filter(|tool| tool.output_schema.is_some());
+            assert!(
+                whole.len() >= list.len() && described.count() > 0,
+                "{preset:?}"
+            );
+        }
     }
 
     #[test]
     fn a_list_and_its_instructions_name_only_tools_in_the_list() {
         let catalog = tables().unwrap();
         let all: BTreeSet<&str> = catalog.tools().map(|tool| tool.name()).collect();
-        let presets = [
-            Preset::Observe,
-            Preset::Suggest,
-            Preset::Operate,
-            Preset::Admin,
-        ];
+        let named = toolsets(&catalog).into_keys().map(Some);
+        let named: Vec<_> = named.chain([None, Some("all")]).collect();
         let mut found = Vec::new();
-        for preset in presets {
-            let who = Principal::without_token("x", preset);
+        for (preset, toolset) in Preset::ALL
+            .map(|preset| named.iter().map(move |one| (preset, *one)))
+            .into_iter()
+            .flatten()
+        {
+            let who = agent(preset, toolset);
             let list = list_tools(&catalog, &who);
             let listed: BTreeSet<&str> = list.iter().map(|tool| tool.name.as_str()).collect();
             let mut texts: Vec<(String, String)> = list
@@ -259,16 +278,31 @@ mod tests {
                 })
                 .collect();
             let told = instructions(&catalog, &who).unwrap();
-            assert!(told.contains("whoami"), "{told}");
+            assert_eq!(
+                told.contains("`whoami`"),
+                listed.contains("whoami"),
+                "{told}"
+            );
             texts.push(("instructions".to_owned(), told));
             for (place, text) in texts {
-                let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-                let unlisted = words.filter(|word| {
-                    word.contains('_') && all.contains(word) && !listed.contains(word)
-                });
-                found.extend(unlisted.map(|word| format!("{preset:?}: {place}: {word}")));
+                found.extend(
+                    unlisted(&text, &all, &listed)
+                        .map(|word| format!("{preset:?} {toolset:?}: {place}: {word}")),
+                );
             }
         }
         assert_eq!(found, [""; 0]);
+    }
+
+    /// The tools that a text names and that are not in a list. A name that is also a word counts only as code.
+    fn unlisted<'a>(
+        text: &'a str,
+        all: &'a BTreeSet<&str>,
+        listed: &'a BTreeSet<&str>,
+    ) -> impl Iterator<Item = &'a str> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let words = words.filter(|word| word.contains('_'));
+        let named = words.chain(text.split('`').skip(1).step_by(2));
+        named.filter(|word| all.contains(word) && !listed.contains(word))
     }
 }

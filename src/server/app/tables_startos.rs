@@ -95,7 +95,7 @@ fn each_takes_the_parameters_that_it_has_there() {
     let mut missing = Vec::new();
     for tool in catalog.tools() {
         for alias in tool.aliases() {
-            let listed = tool.list_entry_as(*alias).input_schema;
+            let listed = alias.applied_to(tool.list_entry()).input_schema;
             for name in &theirs[alias.name] {
                 let known = listed["properties"].get(*name).is_some();
                 if !known && !alias.secrets.contains(name) {

@@ -11,7 +11,7 @@ use super::{
     results::CachePolicy,
 };
 use gatewren_gate::auth::Principal;
-use gatewren_gate::policy::{has_short_list, is_proposed, lists};
+use gatewren_gate::policy::{has_brief_entries, is_proposed, lists};
 use gatewren_wire::protocol::{self, RpcError, page};
 use gatewren_wire::registry::{Catalog, Dialect, Tool};
 
@@ -62,7 +62,7 @@ fn visibility(catalog: &Catalog, who: &Principal, tool: &Tool) -> EntryVisibilit
     if !catalog.has(tool) || !lists(who, tool) {
         EntryVisibility::Not
     } else {
-        match (has_short_list(who.policy()), is_proposed(who, tool)) {
+        match (has_brief_entries(who.policy()), is_proposed(who, tool)) {
             (false, false) => EntryVisibility::Whole,
             (false, true) => EntryVisibility::Proposed,
             (true, false) => EntryVisibility::Brief,
@@ -100,22 +100,23 @@ fn definitions(
     if seen == EntryVisibility::Not {
         return Vec::new();
     }
+    // Only entries in full have the schema of answers, which takes long to write.
+    let entry = if seen == EntryVisibility::Whole {
+        tool.list_entry()
+    } else {
+        tool.definition().clone()
+    };
     if catalog.dialect == Dialect::Portable || tool.aliases().is_empty() {
-        return vec![finish_definition(
-            catalog,
-            tool.list_entry(),
-            seen,
-            unlisted,
-        )];
+        return vec![finish_definition(catalog, entry, seen, unlisted)];
     }
     let aliases = tool.aliases().iter();
-    let entries = aliases.map(|alias| tool.list_entry_as(*alias));
+    let entries = aliases.map(|alias| alias.applied_to(entry.clone()));
     let named = entries.map(|entry| finish_definition(catalog, entry, seen, unlisted));
     named.collect()
 }
 
-/// A tool whose calls are answered with a change loses its output schema: clients reject an answer that does not
-/// match the schema.
+/// A tool whose calls are answered with a change has no output schema: clients reject an answer that does not match
+/// the schema.
 fn finish_definition(
     catalog: &Catalog,
     mut definition: protocol::ToolDefinition,
@@ -143,7 +144,6 @@ fn finish_definition(
         seen,
         EntryVisibility::Proposed | EntryVisibility::BrieflyProposed
     ) {
-        definition.output_schema = None;
         definition.description.push_str(PROPOSED);
     }
     definition
@@ -173,12 +173,14 @@ fn remove_mentions(schema: &mut Value, unlisted: &UnlistedTools<'_>) {
 
 /// Shortens a definition to what is needed to choose and call the tool: the first paragraph of its description. The
 /// limits of an argument are in its description, and are enforced even if the schema does not state them. The schema
-/// of answers is optional (2026-07-28, server/tools), and an object says nothing that a model needs.
+/// of answers is optional (2026-07-28, server/tools), and says nothing that a model needs to call the tool.
 fn shorten(definition: &mut protocol::ToolDefinition) {
     let first = definition.description.split("\n\n").next();
     definition.description = first.unwrap_or_default().to_owned();
     remove_bounds(&mut definition.input_schema);
-    definition.output_schema = None;
+    // That a second call has another effect is the specification's default.
+    definition.annotations.idempotent_hint =
+        definition.annotations.idempotent_hint.filter(|same| *same);
     // People read the name as well, and a model reads nothing else.
     definition.title = None;
 }

@@ -118,9 +118,9 @@ async fn create(backups: Arc<Backups>, asked: Create, cx: Cx) -> Result<CreatedB
     created.map_err(failed)
 }
 
-/// Restore a backup: replace its stopped container (`container_stop`), which loses later changes, or create a new
-/// LXC container or host directory. Every byte is checked, and nothing changes until the copy is complete. Returns
-/// what was restored; `container_start` starts the container.
+/// Restore a backup: replace its stopped container, which loses later changes, or create a new LXC container or host
+/// directory. Every byte is checked, and nothing changes until the copy is complete. Returns what was restored.
+/// `container_stop` stops the container, `container_start` starts it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restore {

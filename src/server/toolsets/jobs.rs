@@ -52,13 +52,13 @@ type Wait = BoundedNumber<1, 45, 45>;
 /// The number of output bytes in one answer.
 type Most = BoundedNumber<1, 40_960, 16_384>;
 
-/// Run a command in the background, on the host or in a running container; returns a job id. It survives this call,
-/// its client and this server. At its end all child processes are killed. `job_wait` waits, `job_output` reads. Not
-/// for short commands: use `system_shell` or `container_shell`.
+/// Run a long command (over a minute) in the background, on the host or in a running container. Returns a job id at
+/// once; the job does not end with this call, its client or this server. At its end all its processes are killed.
+/// `job_output` reads its output, `job_wait` waits, `job_cancel` stops it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
-    /// The container to run it in, as `container_list` shows it; default: the host.
+    /// The container to run it in; default: the host. `container_list` shows the names.
     container: Option<ContainerRef>,
     /// The command line for `/bin/bash -c` on the host, `/bin/sh -c` in a container. Give this or `argv`.
     command: Option<String>,

@@ -55,8 +55,8 @@ const STDOUT: &str = "gatewren:///call/stdout";
 type Timeout = BoundedNumber<1, 300, 30>;
 
 /// Run a command on the host with `/bin/bash -c`, a clean environment, no input and no terminal. Returns exit code
-/// or signal, stdout and stderr; long output is cut in the middle. All child processes, including background ones,
-/// are killed when the call ends. `container_shell` is for containers.
+/// or signal, stdout and stderr; long output is cut in the middle. Everything it starts is killed when the call ends;
+/// use `job_start` for background work. `container_shell` is for containers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OnHost {
@@ -64,7 +64,7 @@ struct OnHost {
     command: Option<String>,
     /// A program and its arguments, run without a shell, instead of `command`.
     argv: Option<Vec<String>>,
-    /// The timeout in seconds, after which it is killed; `timed_out` reports that.
+    /// The timeout in seconds, after which it is killed: 1 to 300, default 30. `timed_out` reports that.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user to run as; default: root.
@@ -99,13 +99,13 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InContainer {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The command line for sh.
     command: Option<String>,
     /// A program and its arguments, run without a shell, instead of `command`.
     argv: Option<Vec<String>>,
-    /// The timeout in seconds, after which it is killed; `timed_out` reports that.
+    /// The timeout in seconds, after which it is killed: 1 to 300, default 30. `timed_out` reports that.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user of the container to run as; default: root, in Docker and Podman the container's user.

@@ -83,9 +83,9 @@ async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateChec
     check.await.map_err(failed)
 }
 
-/// Upgrade apt packages of the host or a running container. Keeps changed configuration files, does not downgrade.
-/// Services restart. Returns the changes, and whether to reboot (`server_restart`). `job_cancel` stops it only until
-/// all packages are fetched. `update_run` protects and checks the target too.
+/// Install apt updates on the host or in a running container: all, security only, or the named packages. Services may
+/// restart. Keeps changed configuration files, does not downgrade. Returns the changes, and whether to reboot.
+/// `update_check` lists updates, `update_run` protects and checks too.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Apply {

@@ -3,6 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::error::ToolError;
+use super::schema;
+use crate::protocol::ToolDefinition;
 
 /// A tool's name and parameters in the `StartOS` dialect.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +56,21 @@ impl Alias {
             arguments.insert((*ours).to_owned(), Value::Bool(*value));
         }
         Ok(())
+    }
+
+    /// Returns an entry of `tools/list` under this name, with the parameters of the dialect.
+    pub fn applied_to(self, mut entry: ToolDefinition) -> ToolDefinition {
+        self.name.clone_into(&mut entry.name);
+        for (theirs, ours) in self.parameters {
+            schema::rename(&mut entry.input_schema, ours, theirs);
+        }
+        for (ours, _) in self.fixed {
+            schema::take_out(&mut entry.input_schema, ours);
+        }
+        for (theirs, kind) in self.unused {
+            schema::add(&mut entry.input_schema, theirs, kind);
+        }
+        entry
     }
 
     /// Returns what the arguments say about a container inside the container of the call.

@@ -274,22 +274,6 @@ impl Tool {
         self.other_name = Some(name);
     }
 
-    /// The definition in `tools/list` under one of its names in that dialect.
-    pub fn list_entry_as(&self, alias: Alias) -> protocol::ToolDefinition {
-        let mut entry = self.list_entry();
-        alias.name.clone_into(&mut entry.name);
-        for (theirs, ours) in alias.parameters {
-            schema::rename(&mut entry.input_schema, ours, theirs);
-        }
-        for (ours, _) in alias.fixed {
-            schema::take_out(&mut entry.input_schema, ours);
-        }
-        for (theirs, kind) in alias.unused {
-            schema::add(&mut entry.input_schema, theirs, kind);
-        }
-        entry
-    }
-
     /// The alias of the `StartOS` dialect with this name, if the tool has it.
     pub fn alias(&self, called: &str) -> Option<Alias> {
         let mut aliases = self.aliases.iter();

@@ -42,7 +42,7 @@ pub fn schedule_tools(vault: Arc<Vault>) -> Toolset<Vault> {
         .titled("Delete a schedule")
 }
 
-/// Call a tool at times, such as `backup_create` every night. Returns the next times; `schedule_list` shows the runs.
+/// Call a tool at times, such as a backup every night. Returns the next times; `schedule_list` shows the runs.
 /// Commands and calls with secrets cannot be scheduled.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -164,9 +164,9 @@ async fn forget(
 /// How many seconds a container has to shut down by itself before it is killed.
 type Grace = BoundedNumber<0, 40, 10>;
 
-/// Restore an LXC container from a snapshot, by default the newest, and return its details. A running container is
-/// stopped and then started again. Files and settings are restored; later changes are lost. Without a snapshot it fails
-/// and changes nothing; `container_snapshot_create` creates one.
+/// Roll an LXC container back to a snapshot, by default the newest, and return its details. Stops a running container,
+/// restores files and settings, starts it again. Everything after the snapshot is lost. Without a snapshot it fails and
+/// changes nothing; `container_snapshot_create` creates one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rebuild {

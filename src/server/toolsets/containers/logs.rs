@@ -49,7 +49,7 @@ struct Logs {
     /// Journal and output only: return lines before the cursor, not after it.
     #[serde(default)]
     before: bool,
-    /// Journal only: the boot, as in `logs_query`.
+    /// Journal only: `0` (current), `-1` (previous), or the id of a boot.
     boot: Option<BootName>,
     /// Console and LXC logs only: the byte to start at.
     offset: Option<u64>,
