@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
-use crate::support::command::add_agent;
+use crate::support::command::{add_agent, tell_by};
 use crate::support::machine::{IN_TIME, wait_until};
 use crate::support::server::{Directory, Server, server};
 
@@ -43,15 +43,37 @@ fn a_long_output_is_cut_and_the_rest_is_behind_its_link() {
     let server = house();
     let client = server.client();
     let (result, links) = shell(&client, numbers(20_000));
-    let data = &result["structuredContent"];
-    let shown = data["stdout"].as_str().unwrap();
+    let shown = result["content"][0]["text"].as_str().unwrap();
+    let (_, shown) = shown.split_once("--- stdout\n").unwrap();
     assert!(shown.len() <= SHOWN, "{}", shown.len());
-    assert!(shown.starts_with(&lines(1, 100)) && shown.ends_with(&lines(19_900, 20_000)));
+    assert!(shown.starts_with(&lines(1, 100)) && shown.trim_end().ends_with("00020000"));
     assert!(shown.contains("left out"), "the gap is named");
     assert_eq!(links.len(), 1, "{links:?}");
     let read = read(&client, &links[0]);
     let text = read["result"]["contents"][0]["text"].as_str().unwrap();
     assert!(text == lines(1, 20_000), "{} bytes", text.len());
+}
+
+#[test]
+fn a_long_output_is_sent_once_unless_the_list_has_the_schema_of_answers() {
+    let server = server().policy("admin").settings("").start();
+    let client = server.client();
+    let command = json!({ "command": "seq 1 60000" });
+    let run = || client.call("system_shell", command.clone()).send();
+    let once = run();
+    assert!(once.body.len() < 50_000, "{}", once.body.len());
+    assert!(once.result().get("structuredContent").is_none());
+    let short = client.call("system_shell", json!({ "command": "seq 1 600" }));
+    assert_eq!(short.send().data()["exit_code"], 0);
+    let edit = ["agent", "edit", "try", "--toolset", "all"];
+    tell_by(&server.settings_file(), &edit);
+    let list = client.modern("tools/list");
+    wait_until("the list is in full", IN_TIME, || {
+        list.send().body.contains("outputSchema")
+    });
+    let data = run().data();
+    assert!(data["stdout"].as_str().unwrap().starts_with("1\n2\n"));
+    assert_eq!(data["truncated"], true);
 }
 
 #[test]

@@ -363,7 +363,20 @@ fn refusal(tool: &str, what: &str, rpc: &Value) -> String {
         "{tool}, {what}: {words:?}"
     );
     assert_ne!(rpc["error"]["code"], -32_603, "{tool}, {what}: {words}");
+    assert_eq!(repeated(words), None, "{tool}, {what}: {words}");
     words.to_owned()
+}
+
+/// Returns what an error says twice: a sentence, or a tool's name in the error and in its hint.
+fn repeated(words: &str) -> Option<&str> {
+    let (error, hint) = words.split_once('\n')?;
+    let is_of_name = |c: char| c.is_ascii_lowercase() || c == '_';
+    let names = hint.split(|c| !is_of_name(c));
+    let sentences = hint.split_inclusive('.').map(str::trim);
+    let mut parts = names
+        .filter(|name| name.contains('_'))
+        .chain(sentences.filter(|sentence| !sentence.is_empty()));
+    parts.find(|part| error.contains(part) || hint.matches(part).count() > 1)
 }
 
 fn short(value: &Value) -> String {

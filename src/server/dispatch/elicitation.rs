@@ -8,6 +8,7 @@ use super::call::{Call, CallOutcome};
 use super::engine::Engine;
 use super::reference;
 use super::signed_state::digest_of;
+use gatewren_gate::policy::has_brief_entries;
 use gatewren_wire::protocol::{ClientCapabilities, InputAnswers, InputRequired, Params, RpcError};
 use gatewren_wire::registry::{Caller, Cx};
 
@@ -106,6 +107,7 @@ pub fn surroundings(call: &Call, reference: Arc<str>, inputs: InputAnswers) -> C
         policy: who.preset().as_str(),
         space: who.space().clone(),
         reach: who.reach().clone(),
+        has_answer_schemas: !has_brief_entries(who.policy()),
         session: call.context.session.clone(),
     };
     Cx::new(reference, caller)

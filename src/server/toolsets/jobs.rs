@@ -12,7 +12,7 @@ use super::shell::program;
 use gatewren_host::backends::{
     ContainerRef, JobId, JobOutput, JobStatus, JobStatusList, Jobs, JobsView, ShellCall, neutralise,
 };
-use gatewren_wire::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, ToolError, Toolset};
+use gatewren_wire::registry::{Answer, Cx, HelperClass, Result, Risk, Scope, Toolset};
 
 /// The toolset.
 pub fn tools(jobs: Arc<Jobs>) -> Toolset<Jobs> {
@@ -150,23 +150,24 @@ async fn output(jobs: Arc<Jobs>, asked: Output, cx: Cx) -> Result<Answer> {
     let own = own(&jobs, &cx);
     let read = own.output(&asked.job, asked.offset, asked.limit_bytes.get());
     let read = read.await.map_err(failed)?;
-    let data = serde_json::to_value(&read).map_err(|cause| {
-        ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
-    })?;
     let more = match (read.ended, read.truncated) {
         (_, true) => "more follows",
         (true, _) => "end of output",
         _ => "the job is running",
     };
     // Neutralised, because terminal control sequences would take effect in the terminal that shows the text.
+    let skipped = match read.skipped_bytes {
+        0 => String::new(),
+        bytes => format!("; {bytes} bytes before them are no longer kept"),
+    };
     let text = format!(
-        "bytes {} to {} of {}; {more}\n{}",
+        "bytes {} to {} of {}{skipped}; {more}\n{}",
         read.offset,
         read.next_offset,
         read.output_bytes,
         neutralise(&read.output)
     );
-    Ok(Answer::text(text).with_data(&data))
+    Ok(Answer::text(text).with_data_of_text(&read, &cx))
 }
 
 /// Cancel one of your jobs: kill all processes that it started, including background ones, at once. Its work may be

@@ -265,11 +265,11 @@ fn order(cursor: Option<&LogCursor>, before: bool) -> LogOrder {
 async fn search_for(journal: &Journal, search: &LogSearch, cx: &Cx) -> Result<Answer> {
     let journal = journal.view_for(&cx.caller().reach, cx.reference());
     let page = journal.search(search).await.map_err(failed)?;
-    answer(&page)
+    Ok(answer(&page, cx))
 }
 
 /// The lines as plain text; JSON would be three times as long.
-fn answer(page: &LogPage) -> Result<Answer> {
+fn answer(page: &LogPage, cx: &Cx) -> Answer {
     let mut text = String::new();
     // Writing to a `String` cannot fail.
     for line in &page.lines {
@@ -285,10 +285,7 @@ fn answer(page: &LogPage) -> Result<Answer> {
             let _ = write!(text, "\n-- {name}_cursor: {}", cursor.as_str());
         }
     }
-    let data = serde_json::to_value(page).map_err(|cause| {
-        ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
-    })?;
-    Ok(Answer::text(text).with_data(&data))
+    Answer::text(text).with_data_of_text(page, cx)
 }
 
 #[cfg(test)]

@@ -156,10 +156,7 @@ fn answer(kept: &StoredOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<An
     } else {
         text(&outcome)
     };
-    let data = serde_json::to_value(&outcome).map_err(|cause| {
-        ToolError::new(format!("the result cannot be serialized as JSON: {cause}"))
-    })?;
-    let mut answer = Answer::text(text).with_data(&data);
+    let mut answer = Answer::text(text).with_data_of_text(&outcome, cx);
     // In this dialect a command that fails is a call that fails.
     answer.failed = cx.is_in_dialect() && !outcome.succeeded;
     for (name, output) in std::mem::take(&mut outcome.longer) {

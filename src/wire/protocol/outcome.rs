@@ -19,7 +19,7 @@ pub struct ToolResult {
     pub content: Vec<Content>,
     /// For programs, as `outputSchema` defines.
     pub structured: Option<SerializedJson>,
-    /// Whether the model also gets the data, as a text with one member a line.
+    /// Whether the model also gets the data, as the text of the JSON.
     pub shows_data: bool,
     /// Whether the call failed, by the tool's own criteria.
     pub failed: bool,
@@ -28,9 +28,7 @@ pub struct ToolResult {
 impl ToolResult {
     /// Returns the content for the model, with the data if `shows_data` is set.
     pub fn blocks(&self) -> Vec<Content> {
-        let data = self
-            .visible_data()
-            .map(|data| Content::text(data.to_lines()));
+        let data = self.visible_data().map(|data| Content::text(data.text()));
         data.into_iter().chain(self.content.clone()).collect()
     }
 
@@ -64,7 +62,7 @@ impl ToolResult {
             Content::Text { text, .. } => text.len(),
             _ => ROOM,
         });
-        // Shown as text, it also has indentation and a backslash before each quote.
+        // Shown as text, it also has a backslash before each quote.
         let shown = self.visible_data().map_or(0, |data| 2 * data.text().len());
         let mut answer = Answer::begin(id, texts.sum::<usize>() + structured.len() + shown);
         answer.content(self.visible_data(), &self.content);
@@ -210,9 +208,9 @@ impl Answer {
             return self.member("content", &blocks);
         };
         self.name("content");
-        self.text("[{\"type\":\"text\",\"text\":\"");
-        data.lines_into(&mut self.bytes);
-        self.text("\"}");
+        self.text("[{\"type\":\"text\",\"text\":");
+        self.json(&data.text());
+        self.text("}");
         for block in blocks {
             self.text(",");
             self.json(block);

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    cx::Cx,
     error::ToolError,
     output::{Excerpt, is_visible, visible},
 };
@@ -58,7 +59,7 @@ impl Answer {
         }
         Ok(Self {
             structured: Some(data.clone()),
-            ..Self::text(visible(data.to_lines()))
+            ..Self::text(visible(data.text().to_owned()))
         })
     }
 
@@ -68,6 +69,26 @@ impl Answer {
         // Cannot fail: all keys are strings and all numbers are finite.
         self.structured = SerializedJson::of(data).ok();
         self
+    }
+
+    /// Adds the data that the text already has, such as a command's output. A long text is not sent twice, except to a
+    /// caller whose list has the tool's output schema, which requires the data.
+    #[must_use]
+    pub fn with_data_of_text(self, data: &impl Serialize, cx: &Cx) -> Self {
+        /// The maximum size of a text that is sent twice, in bytes.
+        const TWICE: usize = 8 << 10;
+        let texts = self.content.iter().map(|block| match block {
+            Content::Text { text, .. } => text.len(),
+            _ => 0,
+        });
+        if texts.sum::<usize>() > TWICE && !cx.caller().has_answer_schemas {
+            return self;
+        }
+        Self {
+            // Cannot fail: all keys are strings and all numbers are finite.
+            structured: SerializedJson::of(data).ok(),
+            ..self
+        }
     }
 
     /// Adds a link to the complete data, such as `gatewren:///public/serverInfo`.

@@ -18,6 +18,9 @@ pub struct Caller {
     pub space: Arc<str>,
     /// The parts of the host that it can see.
     pub reach: Reach,
+    /// Whether its list of tools has the schemas of answers. Otherwise the data of an answer is optional
+    /// (2025-06-18, server/tools).
+    pub has_answer_schemas: bool,
     /// The session of the call, in the stateful revisions; this is not the id that its client sends.
     pub session: Option<Arc<str>>,
 }
