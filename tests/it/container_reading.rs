@@ -209,7 +209,11 @@ fn reader(server: &Server) -> Client {
     }
     // With toolsets, the list has the limits of the arguments.
     let toolsets = toolsets();
-    args.extend(toolsets.iter().flat_map(|name| ["--toolset", name.as_str()]));
+    args.extend(
+        toolsets
+            .iter()
+            .flat_map(|name| ["--toolset", name.as_str()]),
+    );
     let said = tell_by(&server.settings_file(), &args);
     let client = server.client().with_token(said["token"].as_str().unwrap());
     let list = client.modern("tools/list");

@@ -118,7 +118,9 @@ impl Box {
         let server = server().policy("admin").settings(&settings).start();
         // With toolsets, a list is in full: with limits, and schemas of answers.
         let toolsets = toolsets();
-        let toolsets = toolsets.iter().flat_map(|name| ["--toolset", name.as_str()]);
+        let toolsets = toolsets
+            .iter()
+            .flat_map(|name| ["--toolset", name.as_str()]);
         let mut edit = vec!["agent", "edit", "try"];
         edit.extend(toolsets.clone());
         tell_by(&server.settings_file(), &edit);

@@ -118,6 +118,7 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
         token: token.map(Secret::expose),
         authority: authority.file.as_deref(),
         fingerprint: authority.fingerprint.as_deref(),
+        authority_on_server: &authority.on_server,
         agent: agent.as_ref().map(|agent| agent.name.as_str()),
     };
     let mut all = snippets(&way).into_iter();
@@ -198,9 +199,14 @@ struct Authority {
     /// The path of its file on the client's machine; `None` if another authority signs our certificate.
     file: Option<String>,
     /// The path of its file on the server.
-    on_server: PathBuf,
+    on_server: String,
     /// The fingerprint of that file, if this user may read it.
     fingerprint: Option<String>,
+}
+
+fn place_of_authority(args: &ClientConfigArgs, settings: &Settings) -> String {
+    let file = args.place.directory(settings).join("tls/ca.pem");
+    file.display().to_string()
 }
 
 impl Authority {
@@ -210,7 +216,7 @@ impl Authority {
         let pem = || fs::read(args.place.file("tls/ca.pem").ok()?).ok();
         Self {
             file: args.authority.clone().or_else(usual),
-            on_server: args.place.directory(settings).join("tls/ca.pem"),
+            on_server: place_of_authority(args, settings),
             fingerprint: own
                 .then(pem)
                 .flatten()

@@ -61,6 +61,7 @@ pub fn list_clients(json: bool) -> ClientConfigOutput {
         authority: None,
         fingerprint: None,
         agent: None,
+        authority_on_server: "",
     };
     let all = snippets(&way);
     ClientConfigOutput::text(if json {

@@ -147,9 +147,11 @@ fn save(way: &SnippetConnection<'_>, client: &ClientProfile, quoted: &str) -> Se
     };
     let compare = match way.fingerprint {
         Some(fingerprint) => format!("it must print {fingerprint}"),
-        None => "it must print the same as this command on the box, `sudo openssl x509 -in \
-                 /var/lib/gatewren/tls/ca.pem -noout -fingerprint -sha256`"
-            .to_owned(),
+        None => format!(
+            "it must print the same as this command on the box, `sudo openssl x509 -in {} -noout -fingerprint \
+             -sha256`",
+            way.authority_on_server
+        ),
     };
     SetupStep::prepare(
         &format!("Save the box's certificate on the {machine}; {compare}"),

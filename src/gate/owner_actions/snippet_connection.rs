@@ -21,6 +21,8 @@ pub struct SnippetConnection<'a> {
     pub authority: Option<&'a str>,
     /// The fingerprint of that file, if it is known.
     pub fingerprint: Option<&'a str>,
+    /// The path of that file on the server, with which the client's copy is compared if the fingerprint is not known.
+    pub authority_on_server: &'a str,
     /// The agent's name, for clients that show one.
     pub agent: Option<&'a str>,
 }

@@ -93,6 +93,7 @@ mod tests {
             token: None,
             authority: Some(AUTHORITY_FILE),
             fingerprint: None,
+            authority_on_server: "/var/lib/gatewren/tls/ca.pem",
             agent: None,
         };
         let given = SnippetConnection {

@@ -121,6 +121,8 @@ pub fn token_page(
         token: Some(token),
         authority: authority.as_ref().map(|_| AUTHORITY_FILE),
         fingerprint: fingerprint.as_deref(),
+        // Not needed: this page knows the fingerprint.
+        authority_on_server: "",
         agent: Some(&agent.name),
     };
     let content = html! {
