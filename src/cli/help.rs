@@ -1,6 +1,8 @@
 //! The help of the program with its commands in groups, and the texts at the end of each help, as clap needs them: one
 //! line for each paragraph.
 
+use std::fmt::Write as _;
+
 use clap::Command;
 
 /// The commands by what a person wants to do.
@@ -18,11 +20,11 @@ const GROUPS: [(&str, &[&str]); 6] = [
 pub fn in_groups(command: Command) -> Command {
     let mut groups = String::new();
     for (title, names) in GROUPS {
-        groups.push_str(&format!("{title}:\n"));
+        let _ = writeln!(groups, "{title}:");
         for name in names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             if let Some(about) = about {
-                groups.push_str(&format!("  {name:<14} {about}\n"));
+                let _ = writeln!(groups, "  {name:<14} {about}");
             }
         }
         groups.push('\n');

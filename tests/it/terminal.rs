@@ -43,7 +43,7 @@ fn a_trial_says_what_to_do_without_log_lines_and_secrets() {
     assert!(places.is_sorted(), "{text}");
     assert!(widest(&text) <= 80, "{text}");
 
-    // What is to be pasted, with a client that prints its arguments.
+    // The lines to paste, run with a client that prints its arguments.
     let text = without_colors(&text);
     let (_, lines) = text.split_once("another terminal):\n").unwrap();
     let (lines, rest) = lines.split_once("Another client:\n").unwrap();
@@ -128,7 +128,7 @@ fn lists_fit_80_columns_and_what_they_show_is_accepted() {
 }
 
 #[test]
-fn a_new_agent_is_told_how_to_connect() {
+fn agent_add_prints_how_to_connect() {
     let home = Directory::new();
     let _server = server().directory(&home.0).start();
     let Some(text) = shown(&home.0, &[], &["agent", "add", "laptop"]) else {

@@ -20,7 +20,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Says after two seconds what takes so long, and for how long already, if standard error is a terminal.
+    /// Prints after two seconds what the command does and for how long, if standard error is a terminal.
     pub fn begin(what: &'static str) -> Self {
         let (end, ended) = channel::<()>();
         let show = move || {

@@ -25,7 +25,10 @@ pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
 fn lines<const N: usize>(rows: &[[String; N]], columns: usize) -> Vec<String> {
     let widths = widths(rows, columns);
     let head = rows.first();
-    let is_state = |at: usize| head.is_some_and(|head| STATES.contains(&head[at].as_str()));
+    let is_state = |at: usize| {
+        let heading = head.and_then(|head| head.get(at));
+        heading.is_some_and(|heading| STATES.contains(&heading.as_str()))
+    };
     let line = |row: &[String; N]| {
         let cells = row
             .iter()

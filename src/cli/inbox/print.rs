@@ -1,6 +1,8 @@
 //! Prints a change for the owner exactly as it would run. Text of an agent cannot move the cursor or look like
 //! ours.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use super::super::console::moment::moment;
@@ -70,7 +72,7 @@ pub fn list_on_terminal(inbox: &InboxContext, changes: &[Change], columns: usize
     for (line, change) in lines.zip(changes) {
         let (about, room) = about_on_terminal(change, columns);
         let arguments = arguments_or_hint(change, room, &CHANGE.shown(&change.id));
-        text.push_str(&format!("\n{line}\n{about}{arguments}"));
+        let _ = write!(text, "\n{line}\n{about}{arguments}");
         if change.moved.is_some() && change.status == ChangeStatus::Pending {
             text.push_str("\n    Its target has changed.");
         }
