@@ -1,6 +1,7 @@
 // The owner at work, from the first password on: flows.mjs KIND WIDTH HEIGHT
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import {
   PASSWORD, accessible, callTool, check, expect, finish, fits, gatewren, heading, launch, origin, person, rpc, setUp,
   shot, signIn, trial,
@@ -42,7 +43,7 @@ await it('a wrong code sets nothing, and two passwords are refused', async () =>
 
 await it('the code sets the first password, once, and signs in', async () => {
   await setUp(page, trial.owner_code.toLowerCase());
-  expect(await heading(page) === 'Inbox', await heading(page));
+  expect(await heading(page) === 'Home', await heading(page));
   const cookies = await context.cookies();
   const cookie = cookies.find(({ name }) => name === '__Host-gatewren');
   expect(cookie?.httpOnly && cookie.secure && cookie.sameSite === 'Strict', cookies);
@@ -75,7 +76,7 @@ await it('the first page is light', async () => {
 });
 
 await it('what an agent proposes appears by itself', async () => {
-  await page.goto(`${origin}/owner`);
+  await page.goto(`${origin}/owner/inbox`);
   expect((await page.textContent('main')).includes('No changes are pending'), 'something waits');
   // The stream is there when the page has asked for it.
   await page.waitForTimeout(500);
@@ -153,7 +154,7 @@ await it('approving and allowing the same for a while, and ending that', async (
   await page.goto(`${origin}/owner/changes/${id}`);
   await page.getByLabel('For', { exact: true }).selectOption('4h');
   await page.getByRole('button', { name: 'Approve, and allow the same' }).click();
-  await page.goto(`${origin}/owner`);
+  await page.goto(`${origin}/owner/inbox`);
   await page.getByRole('heading', { name: 'Temporary grants' }).waitFor();
   await shot(page, kind, 'grants');
   await page.getByRole('button', { name: 'End it' }).click();
@@ -214,17 +215,86 @@ await it('a new token ends the old one, and revoking ends the agent', async () =
 });
 
 await it('the box: what it is, what it uses, what changed and who did it', async () => {
-  await page.goto(`${origin}/owner/box`);
+  await page.goto(`${origin}/owner/home`);
   await page.locator('.chart svg').first().waitFor();
   const main = await page.textContent('main');
   for (const part of ['CPU', 'Memory', 'Fullest disk', 'Recent changes', 'observer']) {
     expect(main.includes(part), `${part} is not in: ${main.slice(0, 500)}`);
   }
-  await looksRight('box');
+  await looksRight('home');
+  await page.goto(`${origin}/owner/containers`);
+  expect(await heading(page) === 'Containers', await heading(page));
+  await looksRight('containers');
+});
+
+await it('the header: name, status in words, the pages, and a menu', async () => {
+  await page.goto(`${origin}/owner`);
+  expect(page.url().endsWith('/owner/home'), `nothing waits, and it leads to ${page.url()}`);
+  const name = hostname();
+  expect((await page.title()) === `Home · ${name}`, await page.title());
+  expect((await page.locator('.brand').textContent()).startsWith(name), 'another name');
+  expect(/All is well|problem/.test(await page.locator('.brand').textContent()), 'no status in words');
+  const names = await page.locator('nav a:visible').allTextContents();
+  const wanted = ['Home', 'Inbox', 'Containers', 'Agents', 'Activity', ...(kind === 'desk' ? ['Settings'] : [])];
+  expect(names.join() === wanted.join(), names);
+  // Below the content on a phone, within reach of a thumb, and never over its end.
+  const box = await page.locator('nav').boundingBox();
+  expect(kind === 'desk' ? box.y < 100 : Math.round(box.y + box.height) === viewport.height, box);
+  const id = await proposed('to be counted', 'Oslo');
+  await page.waitForFunction(() => document.title.startsWith('(1) Home'));
+  expect((await page.locator('.brand').textContent()).includes('1 request waits for you')
+    || (await page.locator('.dot.bad').count()) === 1, 'the status does not follow');
+  await page.goto(`${origin}/owner`);
+  expect(page.url().endsWith('/owner/inbox'), `something waits, and it leads to ${page.url()}`);
+  gatewren('inbox', 'reject', id);
+  await page.locator('#menu summary').click();
+  for (const link of ['Settings', 'Sign-ins', 'Help']) await page.locator('#menu').getByRole('link', { name: link }).waitFor();
+  await looksRight('menu');
+  await page.locator('#menu').getByRole('link', { name: 'Help' }).click();
+  expect((await page.textContent('main')).includes('gatewren doctor'), 'no help');
+  await page.goto(`${origin}/owner/settings`);
+  await looksRight('settings');
+});
+
+await it('earlier addresses still lead to their pages', async () => {
+  for (const [old, now] of [['box', 'home'], ['audit', 'activity'], ['audit?agent=x', 'activity?agent=x']]) {
+    await page.goto(`${origin}/owner/${old}`);
+    expect(page.url() === `${origin}/owner/${now}`, page.url());
+  }
+});
+
+await it('a theme is kept, without scripts, and back on the page that it was chosen on', async () => {
+  const plain = await person(browser, { viewport, javaScriptEnabled: false, colorScheme: 'light' });
+  await signIn(plain.page);
+  const ground = () => plain.page.locator('body').evaluate((body) => getComputedStyle(body).backgroundColor);
+  const choose = async (name) => {
+    await plain.page.locator('#menu summary').click();
+    await plain.page.locator('#menu').getByRole('button', { name }).click();
+  };
+  await plain.page.goto(`${origin}/owner/agents`);
+  const light = await ground();
+  await choose('Dark');
+  expect(plain.page.url().endsWith('/owner/agents'), plain.page.url());
+  const dark = await ground();
+  expect(dark !== light, `${dark} in both`);
+  await plain.page.goto(`${origin}/owner/activity`);
+  expect(await ground() === dark, 'it is forgotten');
+  expect(await plain.page.locator('#menu [aria-pressed=true]').textContent() === 'Dark', 'another one is marked');
+  await fits(plain.page);
+  await shot(plain.page, kind, 'dark');
+  await choose('Light');
+  await plain.page.emulateMedia({ colorScheme: 'dark' });
+  expect(await ground() === light, 'the system overrules the choice');
+  await choose('System');
+  expect(await ground() === dark, 'the system is not followed');
+  await plain.page.locator('#menu summary').click();
+  await plain.page.locator('#menu').getByRole('button', { name: 'Sign out' }).click();
+  expect(plain.page.url().includes('/owner/sign-in'), plain.page.url());
+  await plain.context.close();
 });
 
 await it('the audit: found by agent, one call in full, the chain, all of it', async () => {
-  await page.goto(`${origin}/owner/audit`);
+  await page.goto(`${origin}/owner/activity`);
   await page.getByLabel('Agent').fill('proposer');
   await page.getByRole('button', { name: 'Search' }).click();
   const rows = page.locator('tbody tr');
@@ -235,12 +305,12 @@ await it('the audit: found by agent, one call in full, the chain, all of it', as
   expect((await page.textContent('main')).includes('Arguments, without secrets'), 'it is not shown in full');
   await shot(page, kind, 'call');
   await callTool(proposer, 'propose_change', { tool: 'no_such_tool', arguments: {}, reason: 'to see it fail' });
-  await page.goto(`${origin}/owner/audit?outcome=failed`);
+  await page.goto(`${origin}/owner/activity?outcome=failed`);
   const reasons = await page.locator('tbody tr .soft').allTextContents();
   expect(reasons.length > 0 && reasons.length === await page.locator('tbody tr').count(), 'a failed call gives no reason');
   await page.locator('tbody tr').first().getByRole('link').click();
   expect((await page.textContent('dl')).includes(reasons[0].replace('…', '')), `the page of a call has no ${reasons[0]}`);
-  await page.goto(`${origin}/owner/audit?verify=1`);
+  await page.goto(`${origin}/owner/activity?verify=1`);
   expect((await page.textContent('main')).includes('The chain is intact'), 'the chain is not verified');
   const [download] = await Promise.all([
     page.waitForEvent('download'),
@@ -286,7 +356,7 @@ await it('all essentials work without a script', async () => {
   const plain = await person(browser, { viewport, javaScriptEnabled: false });
   await signIn(plain.page);
   const id = await proposed('without a script', 'Vienna');
-  await plain.page.reload();
+  await plain.page.goto(`${origin}/owner`);
   await plain.page.locator('article', { hasText: 'without a script' }).getByRole('button', { name: 'Approve', exact: true }).click();
   expect(!gatewren('inbox', 'show', id).includes('pending'), 'it waits still');
   const spare = gatewrenAgent('spare', 'observe');
@@ -303,7 +373,7 @@ await it('no page has an animation or a transition', async () => {
     const { transitionDuration, animationName } = getComputedStyle(one);
     return animationName !== 'none' || transitionDuration.split(', ').some((time) => parseFloat(time) > 0);
   }).length);
-  for (const path of ['/owner', '/owner/agents']) {
+  for (const path of ['/owner/home', '/owner/agents']) {
     await page.goto(`${origin}${path}`);
     expect(await moving() === 0, `something moves on ${path}`);
   }

@@ -21,7 +21,7 @@ const send = async (path, fields, headers = {}) => fetch(`${origin}${path}`, {
 });
 
 await it('every answer forbids frames, foreign content and inline scripts', async () => {
-  for (const path of ['/owner', '/owner/sign-in', '/owner/style.css', '/owner/page.js', '/owner/nothing', '/owner/connect/authority/pem']) {
+  for (const path of ['/owner', '/owner/sign-in', '/owner/style.css', '/owner/page.js', '/owner/icons.svg', '/owner/nothing', '/owner/connect/authority/pem']) {
     const { headers } = await fetch(`${origin}${path}`, { headers: { cookie: await cookie() }, redirect: 'manual' });
     const policy = headers.get('content-security-policy') ?? '';
     for (const part of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "form-action 'self'"]) {
@@ -65,13 +65,13 @@ await it('who follows a link from elsewhere is signed in all the same', async ()
 });
 
 await it('nobody sees or does anything without signing in', async () => {
-  for (const path of ['', '/box', '/agents', '/audit', '/audit/export', '/connect', '/logins', '/changes/x', '/agents/x']) {
+  for (const path of ['', '/home', '/inbox', '/containers', '/settings', '/help', '/header?tab=home', '/agents', '/activity', '/activity/export', '/connect', '/logins', '/changes/x', '/agents/x']) {
     const answer = await fetch(`${origin}/owner${path}`, { redirect: 'manual' });
     expect(answer.status === 303 && answer.headers.get('location').startsWith('/owner/sign-in'), `${path}: ${answer.status}`);
   }
   const events = await fetch(`${origin}/owner/events`, { redirect: 'manual' });
   expect(events.status === 204, `events: ${events.status}`);
-  for (const path of ['/agents', '/changes', '/changes/x', '/grants/x', '/logins', '/sign-out']) {
+  for (const path of ['/agents', '/theme', '/changes', '/changes/x', '/grants/x', '/logins', '/sign-out']) {
     const body = new URLSearchParams({ do: 'approve' });
     const answer = await fetch(`${origin}/owner${path}`, { method: 'POST', body, redirect: 'manual' });
     expect(answer.status === 303, `${path}: ${answer.status}`);

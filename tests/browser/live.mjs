@@ -37,7 +37,7 @@ await it('a page whose content is not updated keeps its count of requests', asyn
 });
 
 await it('while a note is typed the count goes on, a bar names new requests, and nothing moves', async () => {
-  await open('/owner');
+  await open('/owner/inbox');
   const note = page.locator(`#note-${ids[0]}`);
   await note.pressSequentially('n');
   await page.locator('h1').click();
@@ -105,7 +105,7 @@ await it('what changes elsewhere on the page is announced too', async () => {
 });
 
 await it('a page that cannot reach the server says so, until it can', async () => {
-  await open('/owner');
+  await open('/owner/inbox');
   await context.setOffline(true);
   ids.push(await proposed('sixth'));
   await bar.getByText('The server cannot be reached').waitFor();

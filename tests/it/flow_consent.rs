@@ -127,7 +127,7 @@ fn approving_a_page_runs_nothing_that_the_page_did_not_show() {
     let routine: Vec<String> = (0..11)
         .map(|n| place.propose(&format!("true {n}")))
         .collect();
-    let page = place.page("/owner");
+    let page = place.page("/owner/inbox");
     let answer = place.approve_page(&page);
     assert_eq!(answer.status, 303, "{answer:?}");
     let approved = routine
@@ -135,7 +135,10 @@ fn approving_a_page_runs_nothing_that_the_page_did_not_show() {
         .filter(|id| place.status(id) != "pending")
         .count();
     assert_eq!((approved, place.status(&first).as_str()), (9, "pending"));
-    assert_eq!(answer.header("location"), Some("/owner?said=all-approved"));
+    assert_eq!(
+        answer.header("location"),
+        Some("/owner/inbox?said=all-approved")
+    );
     assert!(
         page.body.contains("too long to be shown here in full"),
         "it is the first"
@@ -167,22 +170,22 @@ fn approving_a_page_runs_nothing_that_the_page_did_not_show() {
 fn a_page_is_not_approved_when_something_came_in_since() {
     let place = Place::new();
     let ids = [place.propose("true 1"), place.propose("true 2")];
-    let page = place.page("/owner");
+    let page = place.page("/owner/inbox");
     let late = place.propose("echo late");
     let answer = place.approve_page(&page);
     assert_eq!(
         answer.header("location"),
-        Some("/owner?page=1&said=not-as-shown"),
+        Some("/owner/inbox?page=1&said=not-as-shown"),
         "{answer:?}"
     );
-    let again = place.page("/owner?page=1&said=not-as-shown");
+    let again = place.page("/owner/inbox?page=1&said=not-as-shown");
     assert!(again.body.contains("Nothing was approved") && again.body.contains("echo late"));
     for id in ids.iter().chain([&late]) {
         assert_eq!(place.status(id), "pending");
     }
     assert_eq!(
         place.approve_page(&again).header("location"),
-        Some("/owner?said=all-approved")
+        Some("/owner/inbox?said=all-approved")
     );
     for id in ids.iter().chain([&late]) {
         assert_ne!(place.status(id), "pending");
@@ -190,7 +193,7 @@ fn a_page_is_not_approved_when_something_came_in_since() {
     let answer = place.approve_page(&again);
     assert_eq!(
         answer.header("location"),
-        Some("/owner?page=1&said=not-as-shown"),
+        Some("/owner/inbox?page=1&said=not-as-shown"),
         "nothing is left to approve"
     );
 }

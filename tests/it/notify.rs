@@ -355,7 +355,7 @@ fn a_job_fails(server: &Server, hook: &HttpSink) {
     let told = hook.after(1).remove(0).body;
     assert_eq!(told["kind"], "error");
     assert_eq!(told["title"], "a job of job_start failed");
-    assert!(told["link"].as_str().unwrap().ends_with("/owner/box"));
+    assert!(told["link"].as_str().unwrap().ends_with("/owner/home"));
     let text = told["message"].as_str().unwrap();
     assert!(
         text.contains(job["job"].as_str().unwrap()) && text.contains("exit code 7"),
@@ -433,7 +433,7 @@ fn a_change_of_a_watched_place_is_sent_and_no_other() {
     assert_eq!(told["kind"], "state");
     assert_eq!(told["title"], "/public/watched/a/level");
     assert_eq!(told["message"], "now 1; it was absent");
-    assert!(told["link"].as_str().unwrap().ends_with("/owner/box"));
+    assert!(told["link"].as_str().unwrap().ends_with("/owner/home"));
     server.put("watched", &json!({ "a": { "level": 1, "beside": 2 } }));
     server.put("watched", &json!({ "a": { "level": 2, "beside": 2 } }));
     let told = hook.after(2).remove(1).body;

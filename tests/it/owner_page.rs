@@ -101,7 +101,7 @@ fn the_code_sets_the_first_password_once() {
     }
     let cookie = set_up(&client, &second);
     assert!(
-        get(&client, "/owner", &cookie)
+        get(&client, "/owner/inbox", &cookie)
             .body
             .contains("No changes are pending")
     );

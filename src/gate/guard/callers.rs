@@ -23,6 +23,9 @@ pub const COOKIE_NAME: &str = "__Host-gatewren";
 /// The name of the cookie that marks a browser as one of the owner's; it gives no access.
 pub const DEVICE_COOKIE_NAME: &str = "__Host-gatewren-device";
 
+/// The cookie with the theme of the owner's page.
+pub const THEME_COOKIE_NAME: &str = "__Host-gatewren-theme";
+
 /// All callers that the owner has given access.
 pub struct Callers {
     /// Agents, by their tokens.
@@ -225,6 +228,11 @@ pub fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
         (Some(_), Some(_)) => Err(unauthorized("send the session cookie only once")),
         (found, _) => Ok(found),
     }
+}
+
+/// Returns the value of the theme's cookie; the first, if there are several.
+pub fn theme_cookie(headers: &HeaderMap) -> Option<&str> {
+    cookies(headers, THEME_COOKIE_NAME).next()
 }
 
 /// Returns the value of the device cookie; the first, if there are several.

@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::bearer::to_refusal;
 use super::callers::{
-    COOKIE_NAME, Callers, DEVICE_COOKIE_NAME, cookie, device_cookie, not_signed_in,
+    COOKIE_NAME, Callers, DEVICE_COOKIE_NAME, THEME_COOKIE_NAME, cookie, device_cookie,
+    not_signed_in,
 };
 use super::chain::{Guard, check_type};
 use super::host::check_own_page;
@@ -155,6 +156,11 @@ pub fn set_cookie(response: &mut Response<ResponseBody>, value: &str, age_s: u64
 /// Sets the device cookie, in addition to the session's.
 pub fn set_device_cookie(response: &mut Response<ResponseBody>, value: &str) {
     add_cookie(response, DEVICE_COOKIE_NAME, value, DEVICE_COOKIE_S);
+}
+
+/// Sets the cookie of the owner's theme, for a year.
+pub fn set_theme_cookie(response: &mut Response<ResponseBody>, value: &str) {
+    add_cookie(response, THEME_COOKIE_NAME, value, 365 * 24 * 3600);
 }
 
 /// Adds a cookie that is invisible to scripts, is sent only over TLS, and is never sent with a request of another

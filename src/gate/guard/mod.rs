@@ -31,7 +31,7 @@ pub use cors::{PageCredentials, expose, preflight};
 pub use edge::EdgeCheck;
 pub use host::{AllowedHosts, own_origin};
 pub use identity::Authenticator;
-pub use login::{clear_cookie, set_cookie, set_device_cookie};
+pub use login::{clear_cookie, set_cookie, set_device_cookie, set_theme_cookie};
 pub use owner_request::{OwnerRequest, OwnerSession, PROOF};
 pub use pipe_client::AttachedClient;
 pub use refusal::Refusal;

@@ -10,7 +10,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use ring::digest::{SHA256, digest};
 
-use super::callers::{COOKIE_NAME, cookie, device_cookie, not_signed_in};
+use super::callers::{COOKIE_NAME, cookie, device_cookie, not_signed_in, theme_cookie};
 use super::chain::Guard;
 use super::host::check_own_page;
 use super::refusal::Refusal;
@@ -192,6 +192,11 @@ impl OwnerRequest {
     /// The device cookie that was sent; it is not validated.
     pub fn device(&self) -> Option<&str> {
         device_cookie(&self.head.headers)
+    }
+
+    /// The theme cookie; its value is not validated.
+    pub fn theme(&self) -> Option<&str> {
+        theme_cookie(&self.head.headers)
     }
 
     /// Checks the CSRF token of an owner's form.

@@ -243,7 +243,7 @@ fn of_change(
         container: None,
         title: place,
         text: words,
-        page: "/owner/box".to_owned(),
+        page: "/owner/home".to_owned(),
         at_ms: now_ms(),
         tries: 0,
         next_ms: 0,
@@ -281,6 +281,6 @@ fn page(one: &KeptNotification) -> String {
             Some(id) => format!("/owner/changes/{id}"),
             None => "/owner".to_owned(),
         },
-        None => "/owner/box".to_owned(),
+        None => "/owner/home".to_owned(),
     }
 }

@@ -7,9 +7,9 @@ use super::agent_form::{AgentFormValues, fields};
 use super::agents::token_page;
 use super::audit::calls_table;
 use super::confirm::confirm;
-use super::frame::{Tab, proof};
+use super::header::Tab;
 use super::page_error::PageError;
-use super::parts::{name, notice, time, time_or};
+use super::parts::{name, notice, proof, time, time_or};
 use super::site::{PageResult, SignedInRequest, redirect_with_notice};
 use super::texts;
 use gatewren_base::config::Policy;
@@ -212,7 +212,7 @@ fn last_calls(asked: &SignedInRequest<'_>, agent: &Agent) -> Result<Markup, Page
     };
     let calls = audit.calls(&wanted(None, CALLS))?;
     let refused = audit.calls(&wanted(Some("refused"), CALLS))?;
-    let all = format!("/owner/audit?agent={}", agent.id);
+    let all = format!("/owner/activity?agent={}", agent.id);
     Ok(html! {
         (calls_table(texts::LAST_CALLS, &calls, audit.run_after()?))
         p { a href=(all) { (texts::ALL_CALLS) } }

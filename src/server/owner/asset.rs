@@ -11,10 +11,11 @@ use gatewren_gate::http::{ResponseBody, empty};
 type Asset = (&'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
-const ASSETS: [Asset; 3] = [
+const ASSETS: [Asset; 4] = [
     ("/owner/style.css", "text/css; charset=utf-8",        include_str!("assets/style.css")),
     ("/owner/page.js",   "text/javascript; charset=utf-8", include_str!("assets/page.js")),
     ("/owner/icon.svg",  "image/svg+xml",                  include_str!("assets/icon.svg")),
+    ("/owner/icons.svg", "image/svg+xml",                  include_str!("assets/icons.svg")),
 ];
 
 /// Changes with every release, and so invalidates every cached asset.

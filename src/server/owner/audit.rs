@@ -8,7 +8,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::container_parts::target;
-use super::frame::{Tab, add_guards};
+use super::frame::add_guards;
+use super::header::Tab;
 use super::page_error::PageError;
 use super::parts::{name, notice, table, time};
 use super::site::{PageResult, SignedInRequest};
@@ -70,10 +71,10 @@ pub async fn page(asked: &SignedInRequest<'_>) -> PageResult {
     });
     let (calls, run_after, chain) = read.await.map_err(|_| PageError::Unavailable)??;
     let content = html! {
-        h1 { (texts::AUDIT) }
+        h1 { (texts::ACTIVITY) }
         @if let Some(words) = &wrong { (notice(words, true)) }
         @if let Some(chain) = &chain { (chain_words(chain)) }
-        form method="get" action="/owner/audit" {
+        form method="get" action="/owner/activity" {
             div class="search" {
                 @for (id, label) in FIELDS { (search_field(asked, id, label)) }
                 (search_field(asked, "since", texts::SINCE))
@@ -82,13 +83,13 @@ pub async fn page(asked: &SignedInRequest<'_>) -> PageResult {
             }
         }
         p class="row" {
-            a class="button plain" href="/owner/audit?verify=1" { (texts::VERIFY) }
-            a class="button plain" href="/owner/audit/export" download="gatewren-audit.jsonl" { (texts::EXPORT) }
+            a class="button plain" href="/owner/activity?verify=1" { (texts::VERIFY) }
+            a class="button plain" href="/owner/activity/export" download="gatewren-audit.jsonl" { (texts::EXPORT) }
         }
-        (calls_table(texts::AUDIT, &calls, run_after))
+        (calls_table(texts::ACTIVITY, &calls, run_after))
         @if calls.len() >= LISTED as usize { p class="soft" { (texts::MORE_CALLS) } }
     };
-    asked.page(Tab::Audit, texts::AUDIT, false, content)
+    asked.page(Tab::Activity, texts::ACTIVITY, false, content)
 }
 
 fn search_field(asked: &SignedInRequest<'_>, id: &str, label: &str) -> Markup {
@@ -132,7 +133,7 @@ pub fn calls_table(label: &str, calls: &[AuditCall], run_after: i64) -> Markup {
     ];
     let rows = html! {
         @for call in calls { tr {
-            td { a href=(format!("/owner/audit/{}", call.call)) { (time(ms(call.at_ms))) } }
+            td { a href=(format!("/owner/activity/{}", call.call)) { (time(ms(call.at_ms))) } }
             td { (text(call.agent_name.as_ref().or(call.agent.as_ref()))) }
             td { (text(call.tool.as_ref())) }
             td { (target(call.target.as_deref().unwrap_or("-"))) }
@@ -205,9 +206,9 @@ pub fn call(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
             pre { bdi { (sanitize_lines(&pretty_print(call.arguments.as_deref().unwrap_or("{}")))) } }
             (exact_words(&call))
         }
-        p { a href="/owner/audit" { (texts::AUDIT) } }
+        p { a href="/owner/activity" { (texts::ACTIVITY) } }
     };
-    asked.page(Tab::Audit, texts::AUDIT, false, content)
+    asked.page(Tab::Activity, texts::ACTIVITY, false, content)
 }
 
 /// Renders how to see the exact arguments, if the page does not show them in full.

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::change_parts::{about, decision, facts, names, reject};
-use super::frame::Tab;
 use super::grant_form::fields;
+use super::header::Tab;
 use super::page_error::PageError;
 use super::parts::{name, time, time_or};
 use super::site::{PageResult, SignedInRequest};
@@ -30,7 +30,7 @@ pub fn page(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
         @if change.status == ChangeStatus::Pending { (decision(asked, &change, &fields(&change))) }
         @if change.status == ChangeStatus::Approved { (reject(asked, &change)) }
         section { (history(&change)) }
-        p { a href="/owner" { (texts::TO_INBOX) } }
+        p { a href="/owner/inbox" { (texts::TO_INBOX) } }
     };
     asked.page(Tab::Inbox, &title, true, content)
 }
@@ -54,7 +54,7 @@ fn history(change: &Change) -> Markup {
             @if let Some(words) = &change.words { dt { (texts::OUTCOME) } dd { (name(words)) } }
             @for (what, call) in ids {
                 @if let Some(call) = call {
-                    dt { (what) } dd { a href=(format!("/owner/audit/{call}")) { (texts::IN_THE_AUDIT) } }
+                    dt { (what) } dd { a href=(format!("/owner/activity/{call}")) { (texts::IN_THE_AUDIT) } }
                 }
             }
         }

@@ -6,9 +6,8 @@ use maud::{Markup, html};
 
 use super::container_parts::target;
 use super::diff::diff;
-use super::frame::proof;
 use super::page_error::PageError;
-use super::parts::{name, notes, notice, time};
+use super::parts::{name, notes, notice, proof, time};
 use super::site::{OwnerSite, SignedInRequest};
 use super::texts;
 use crate::watches::watch_words;

@@ -1,9 +1,9 @@
 //! Asks for the password again before an action that grants or widens access.
 
-use hyper::{Response, StatusCode};
+use hyper::Response;
 use maud::html;
 
-use super::frame::{OwnerPage, Tab};
+use super::header::Tab;
 use super::page_error::PageError;
 use super::parts;
 use super::site::SignedInRequest;
@@ -60,13 +60,5 @@ fn page(
             div class="row" { button { (texts::GO_ON) } }
         }
     };
-    let page = OwnerPage {
-        title: texts::CONFIRM,
-        tab: Some(Tab::Agents),
-        waiting: asked.site.waiting()?,
-        stamp: Some(&asked.stamp),
-        is_live: false,
-        content,
-    };
-    Ok(page.response(StatusCode::OK))
+    asked.page(Tab::Agents, texts::CONFIRM, false, content)
 }

@@ -8,7 +8,8 @@ use hyper::Response;
 use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use maud::{Markup, html};
 
-use super::frame::{Tab, add_guards};
+use super::frame::add_guards;
+use super::header::Tab;
 use super::page_error::PageError;
 use super::profile::profile;
 use super::site::{OwnerSite, PageResult, SignedInRequest};
@@ -94,7 +95,7 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
             }
         }
     };
-    asked.page(Tab::Connect, texts::CONNECT, false, content)
+    asked.page(Tab::Settings, texts::CONNECT, false, content)
 }
 
 /// The command that prints the fingerprint on the server. The person who started a trial can read the file; only

@@ -91,7 +91,9 @@ async fn approve_page(asked: &SignedInRequest<'_>) -> PageResult {
     let open = asked.site.vault.changes().list(true)?;
     let batch = InboxPage::of(asked.site, open, number)?.batch(&field("agent"));
     if batch.changes.is_empty() || batch.check(&field("digest")).is_err() {
-        return Ok(redirect(&format!("/owner?page={number}&said=not-as-shown")));
+        return Ok(redirect(&format!(
+            "/owner/inbox?page={number}&said=not-as-shown"
+        )));
     }
     let owner = asked.owner_context();
     let decided = batch.decide(&owner, None, OwnerDecision::Approve);
@@ -123,13 +125,13 @@ fn finish(decided: Vec<DecidedChange>, notice: &str) -> PageResult {
             return Err(PageError::Refused(format!("{}: {why}", one.change.id)));
         }
     }
-    Ok(redirect_with_notice("/owner", notice))
+    Ok(redirect_with_notice("/owner/inbox", notice))
 }
 
 /// Ends a grant early.
 pub async fn end_grant(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     if owner_actions::end_grant(&asked.owner_context(), id).await? {
-        Ok(redirect_with_notice("/owner", "grant-ended"))
+        Ok(redirect_with_notice("/owner/inbox", "grant-ended"))
     } else {
         Err(PageError::Absent)
     }

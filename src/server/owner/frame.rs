@@ -1,4 +1,4 @@
-//! The frame of every page: head, navigation, and the security headers.
+//! The frame of every page: head, header, content, and the security headers.
 
 use hyper::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
@@ -7,65 +7,23 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use maud::{DOCTYPE, Markup, html};
 
+use super::header::PageHeader;
 use super::texts;
-use gatewren_gate::guard::OwnerSession;
+use super::theme::Theme;
 use gatewren_gate::http::{ResponseBody, empty};
 
 /// All content is loaded from this server, nothing is inline, and no other page may embed this one in a frame.
 const CONTENT: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
                        connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The pages in the navigation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tab {
-    /// The inbox.
-    Inbox,
-    /// The state of the host.
-    Server,
-    /// The agents.
-    Agents,
-    /// The audit.
-    Audit,
-    /// How clients connect.
-    Connect,
-    /// The logins.
-    Logins,
-}
-
-impl Tab {
-    #[rustfmt::skip]
-    const ALL: [(Self, &'static str, &'static str); 6] = [
-        (Self::Inbox,   "/owner",         texts::INBOX),
-        (Self::Server,  "/owner/box",     texts::SERVER),
-        (Self::Agents,  "/owner/agents",  texts::AGENTS),
-        (Self::Audit,   "/owner/audit",   texts::AUDIT),
-        (Self::Connect, "/owner/connect", texts::CONNECT),
-        (Self::Logins,  "/owner/logins",  texts::LOGINS),
-    ];
-
-    /// The tab of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .find(|(.., known)| *known == name)
-            .map(|(tab, ..)| *tab)
-    }
-
-    /// Where the script finds the header of this tab alone.
-    fn header_path(self) -> String {
-        let name = Self::ALL.iter().find(|(tab, ..)| *tab == self);
-        format!("/owner/header?tab={}", name.map_or("", |(.., name)| name))
-    }
-}
-
 /// A page before it is rendered.
 pub struct OwnerPage<'a> {
     /// The window title.
     pub title: &'a str,
-    /// The page's navigation entry; `None` before the owner is signed in.
-    pub tab: Option<Tab>,
-    /// The number of changes that wait for a decision.
-    pub waiting: usize,
+    /// The header; `None` before the owner is signed in.
+    pub header: Option<PageHeader<'a>>,
+    /// The theme.
+    pub theme: Theme,
     /// The stamp of the shown data, if the page is updated on changes.
     pub stamp: Option<&'a str>,
     /// Whether an update replaces the content, and not only the header.
@@ -91,35 +49,25 @@ impl OwnerPage<'_> {
     }
 
     fn markup(self) -> Markup {
+        let header = self.header.as_ref();
+        let waiting = header.map_or(0, |header| header.waiting);
+        let name = header.map_or("gatewren", |header| &header.server);
         html! {
             (DOCTYPE)
-            html lang="en" {
+            html lang="en" data-theme=[self.theme.attribute()] {
                 head {
                     meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { @if self.waiting > 0 { "(" (self.waiting) ") " } (self.title) " · gatewren" }
+                    meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover";
+                    title { @if waiting > 0 { "(" (waiting) ") " } (self.title) " · " (name) }
                     link rel="stylesheet" href="/owner/style.css";
                     link rel="icon" href="/owner/icon.svg" type="image/svg+xml";
                     script src="/owner/page.js" defer {}
                 }
                 body {
                     a class="skip" href="#main" { (texts::SKIP) }
-                    @if let Some(here) = self.tab { header { (navigation(here, self.waiting)) } (news()) }
-                    @let header = self.tab.filter(|_| !self.is_live).map(Tab::header_path);
-                    main id="main" tabindex="-1" data-stamp=[self.stamp] data-header=[header] { (self.content) }
-                }
-            }
-        }
-    }
-}
-
-fn navigation(here: Tab, waiting: usize) -> Markup {
-    html! {
-        nav aria-label=(texts::NAVIGATION) {
-            @for (tab, path, name) in Tab::ALL {
-                a href=(path) aria-current=[(tab == here).then_some("page")] {
-                    (name)
-                    @if tab == Tab::Inbox && waiting > 0 { " (" (waiting) ")" }
+                    @if let Some(header) = header { (header.markup()) (news()) }
+                    @let path = header.filter(|_| !self.is_live).map(|header| header.tab.header_path());
+                    main id="main" tabindex="-1" data-stamp=[self.stamp] data-header=[path] { (self.content) }
                 }
             }
         }
@@ -158,9 +106,4 @@ pub fn redirect(path: &str) -> Response<ResponseBody> {
         .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     add_guards(&mut response);
     response
-}
-
-/// Renders the session's CSRF token, so that no other site can send the form.
-pub fn proof(session: &OwnerSession) -> Markup {
-    html! { input type="hidden" name=(gatewren_gate::guard::PROOF) value=(session.proof); }
 }

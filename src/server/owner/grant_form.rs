@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use super::change_parts::path;
-use super::frame::{Tab, proof};
+use super::header::Tab;
 use super::page_error::PageError;
-use super::parts::notice;
+use super::parts::{notice, proof};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use gatewren_gate::owner_actions::{HumanDuration, granted_words, is_broad, takes_command};

@@ -1,4 +1,4 @@
-//! The host page: host and containers now and during the last hour, recent changes, and their causes.
+//! The home page, with the host and recent changes, and the page of the containers, both with the last hour.
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::change_parts::names;
 use super::chart::{bytes, chart};
 use super::container_parts::container_head;
-use super::frame::Tab;
+use super::header::{Tab, waiting_words};
 use super::page_error::PageError;
 use super::parts::{name, table, time};
 use super::samples::{ContainerSample, SampleHistory};
@@ -21,34 +21,47 @@ const LATELY: usize = 25;
 /// The number of paths listed for one revision.
 const PLACES: usize = 4;
 
-/// Renders the page.
+/// Renders the home page.
 pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let site = asked.site;
     let document = site.state.document();
-    let hour = site.samples.hour();
     let info = document.root.pointer("/public/serverInfo");
-    let containers = document
-        .root
-        .pointer("/public/packageData")
-        .and_then(Value::as_object);
+    let (waiting, problems) = (site.waiting()?, site.problems());
     let content = html! {
-        h1 { (texts::SERVER) }
+        h1 { (texts::HOME) }
+        (asked.render_notice())
+        @if !problems.is_empty() {
+            section class="notice bad" {
+                h2 { (texts::PROBLEMS) }
+                ul { @for problem in &problems { li { (name(problem)) } } }
+            }
+        }
+        @if waiting > 0 {
+            section class="notice" { a href="/owner/inbox" { (waiting_words(waiting)) } }
+        }
         section {
             h2 { (name(text(info, "hostname").unwrap_or(texts::HOST))) }
             (facts(info))
-            (host_charts(&hour))
-        }
-        section {
-            h2 { (texts::CONTAINERS) }
-            @match containers {
-                Some(containers) if !containers.is_empty() => (container_cards(containers, &hour)),
-                _ => p { (texts::NO_CONTAINERS) },
-            }
+            (host_charts(&site.samples.hour()))
         }
         (watch_section(site)?)
         section { h2 { (texts::LATELY) } (lately(asked)?) }
     };
-    asked.page(Tab::Server, texts::SERVER, true, content)
+    asked.page(Tab::Home, texts::HOME, true, content)
+}
+
+/// Renders the page of the containers.
+pub fn containers_page(asked: &SignedInRequest<'_>) -> PageResult {
+    let document = asked.site.state.document();
+    let containers = document.root.pointer("/public/packageData");
+    let content = html! {
+        h1 { (texts::CONTAINERS) }
+        @match containers.and_then(Value::as_object) {
+            Some(containers) if !containers.is_empty() => (container_cards(containers, &asked.site.samples.hour())),
+            _ => p { (texts::NO_CONTAINERS) },
+        }
+    };
+    asked.page(Tab::Containers, texts::CONTAINERS, true, content)
 }
 
 fn text<'a>(value: Option<&'a Value>, member: &str) -> Option<&'a str> {
@@ -129,7 +142,7 @@ fn lately(asked: &SignedInRequest<'_>) -> Result<Markup, PageError> {
                 @let agent = revision.actor.strip_prefix("agent:").and_then(|id| names.get(id));
                 (name(agent.unwrap_or(&revision.actor)))
                 @if let Some(cause) = &revision.cause {
-                    " " a href=(format!("/owner/audit/{cause}")) { (texts::THE_CALL) }
+                    " " a href=(format!("/owner/activity/{cause}")) { (texts::THE_CALL) }
                 }
             }
         } }

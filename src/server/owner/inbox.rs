@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use maud::{Markup, html};
 
 use super::change_parts::{about, decision, facts, names, of, path, reject, status_tag};
-use super::frame::{Tab, proof};
 use super::grant_form::fields;
+use super::header::Tab;
 use super::inbox_order::{ChangeLength, InboxPage};
 use super::page_error::PageError;
-use super::parts::{name, notice, table, time};
+use super::parts::{name, notice, proof, table, time};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use gatewren_gate::owner_actions::granted_words;
@@ -97,7 +97,7 @@ fn too_long(
 
 /// Renders links to the other pages, if there are any.
 fn pages(page: &InboxPage) -> Markup {
-    let to = |number: usize| format!("/owner?page={number}");
+    let to = |number: usize| format!("/owner/inbox?page={number}");
     html! {
         @if page.count > 1 {
             p {

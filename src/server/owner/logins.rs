@@ -2,9 +2,9 @@
 
 use maud::html;
 
-use super::frame::{Tab, proof};
+use super::header::Tab;
 use super::page_error::PageError;
-use super::parts::{name, time};
+use super::parts::{name, proof, time};
 use super::site::{PageResult, SignedInRequest, redirect_with_notice};
 use super::texts;
 use gatewren_gate::owner_actions;
@@ -42,7 +42,7 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
             button class="bad" { (texts::SIGN_OUT_EVERYWHERE) }
         }
     };
-    asked.page(Tab::Logins, texts::LOGINS, false, content)
+    asked.page(Tab::Settings, texts::LOGINS, false, content)
 }
 
 /// Ends one login, or all of the owner's.

@@ -20,19 +20,23 @@ mod diff;
 mod events;
 mod frame;
 mod grant_form;
+mod header;
 mod host_page;
 mod inbox;
 mod inbox_order;
 mod logins;
 mod page_error;
 mod parts;
+mod problems;
 mod profile;
 mod routes;
 mod samples;
 mod schedules;
+mod settings;
 mod sign_in;
 mod site;
 mod texts;
+mod theme;
 mod watch_table;
 
 #[cfg(any(test, feature = "testing"))]

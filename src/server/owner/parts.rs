@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use gatewren_base::sys::{exact_line, rfc3339};
+use gatewren_gate::guard::{OwnerSession, PROOF};
 
 /// Renders a time; the script converts it to the reader's time zone.
 pub fn time(ms: u64) -> Markup {
@@ -46,4 +47,9 @@ pub fn notice(words: &str, is_bad: bool) -> Markup {
         "card notice"
     };
     html! { p class=(class) role="status" { (words) } }
+}
+
+/// Renders the session's CSRF token, so that no other site can send the form.
+pub fn proof(session: &OwnerSession) -> Markup {
+    html! { input type="hidden" name=(PROOF) value=(session.proof); }
 }

@@ -7,12 +7,14 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, STRICT_TRANSPORT_
 use hyper::{Method, Response, StatusCode};
 use maud::html;
 
-use super::frame::{OwnerPage, Tab};
+use super::frame::{OwnerPage, redirect};
+use super::header::Tab;
 use super::page_error::PageError;
 use super::site::{OwnerSite, PageResult, SignedInRequest};
+use super::theme::Theme;
 use super::{
     agent, agents, asset, audit, change, connect, decide, events, host_page, inbox, logins, parts,
-    sign_in, texts,
+    settings, sign_in, texts,
 };
 use gatewren_gate::guard::{OwnerRequest, Refusal};
 use gatewren_gate::http::{ResponseBody, empty};
@@ -56,7 +58,7 @@ impl OwnerSite {
         match (posts, path.as_slice()) {
             (false, ["sign-in"]) => return sign_in::page(self, visit),
             (true, ["sign-in"]) => return sign_in::sign_in(self, visit).await,
-            (false, ["set-up"]) => return sign_in::set_up_page(self),
+            (false, ["set-up"]) => return sign_in::set_up_page(self, visit),
             (true, ["set-up"]) => return sign_in::set_up(self, visit).await,
             (false, ["connect", "authority", form]) => {
                 return connect::authority(self, visit, form);
@@ -75,21 +77,29 @@ impl OwnerSite {
             session,
         };
         match (posts, path.as_slice()) {
-            (false, []) => inbox::page(&asked),
+            (false, []) => self.start(),
+            (false, ["home"]) => host_page::page(&asked),
+            (false, ["inbox"]) => inbox::page(&asked),
+            (false, ["containers"]) => host_page::containers_page(&asked),
             (false, ["events"]) => events::events(&asked),
             (false, ["header"]) => asked.header(),
             (true, ["changes"]) => decide::together(&asked).await,
             (false, ["changes", id]) => change::page(&asked, id),
             (true, ["changes", id]) => decide::one(&asked, id).await,
             (true, ["grants", id]) => decide::end_grant(&asked, id).await,
-            (false, ["box"]) => host_page::page(&asked),
+            (false, ["box"]) => moved(visit, "home"),
             (false, ["agents"]) => agents::page(&asked),
             (true, ["agents"]) => agents::add(&asked).await,
             (false, ["agents", id]) => agent::page(&asked, id),
             (true, ["agents", id]) => agent::change(&asked, id).await,
-            (false, ["audit"]) => audit::page(&asked).await,
-            (false, ["audit", "export"]) => audit::export(&asked),
-            (false, ["audit", call]) => audit::call(&asked, call),
+            (false, ["audit"]) => moved(visit, "activity"),
+            (false, ["audit", call]) => moved(visit, &format!("activity/{call}")),
+            (false, ["activity"]) => audit::page(&asked).await,
+            (false, ["activity", "export"]) => audit::export(&asked),
+            (false, ["activity", call]) => audit::call(&asked, call),
+            (false, ["settings"]) => settings::page(&asked),
+            (false, ["help"]) => settings::help(&asked),
+            (true, ["theme"]) => settings::choose_theme(&asked),
             (false, ["connect"]) => connect::page(&asked),
             (false, ["logins"]) => logins::page(&asked),
             (true, ["logins"]) => logins::end(&asked).await,
@@ -99,22 +109,47 @@ impl OwnerSite {
     }
 
     fn render_error_page(&self, visit: &OwnerRequest, error: &PageError) -> Response<ResponseBody> {
-        let stamp = visit.session().map(|_| self.stamp());
         let content = html! {
             h1 { (texts::TROUBLE) }
             (parts::notice(error.words(), true))
-            p { a href="/owner" { (texts::TO_INBOX) } }
+            p { a href="/owner" { (texts::AGAIN) } }
         };
+        let stamp = self.stamp();
+        let asked = visit.session().map(|session| SignedInRequest {
+            stamp: stamp.clone(),
+            site: self,
+            visit,
+            session,
+        });
+        let header = asked
+            .as_ref()
+            .and_then(|asked| asked.page_header(Tab::Home).ok());
         let page = OwnerPage {
             title: texts::TROUBLE,
-            tab: visit.session().map(|_| Tab::Inbox),
-            waiting: visit.session().map_or(0, |_| self.waiting().unwrap_or(0)),
-            stamp: stamp.as_deref(),
+            stamp: header.is_some().then_some(stamp.as_str()),
+            header,
+            theme: Theme::of(visit),
             is_live: false,
             content,
         };
         page.response(error.status())
     }
+
+    /// Redirects to the inbox if something waits there.
+    fn start(&self) -> PageResult {
+        let to = match self.waiting()? {
+            0 => "/owner/home",
+            _ => "/owner/inbox",
+        };
+        Ok(redirect(to))
+    }
+}
+
+/// Redirects from the path of an earlier version to `path`, with the same query.
+fn moved(visit: &OwnerRequest, path: &str) -> PageResult {
+    let query = visit.target().split_once('?');
+    let query = query.map_or(String::new(), |(_, query)| format!("?{query}"));
+    Ok(redirect(&format!("/owner/{path}{query}")))
 }
 
 /// Returns the header that makes browsers use only TLS for this host (RFC 6797). It never covers subdomains, which
@@ -138,8 +173,8 @@ fn strict_transport(host: &str, time: Duration) -> Option<HeaderValue> {
 fn plain_page(status: StatusCode, words: &str) -> Response<ResponseBody> {
     let page = OwnerPage {
         title: texts::TROUBLE,
-        tab: None,
-        waiting: 0,
+        header: None,
+        theme: Theme::System,
         stamp: None,
         is_live: false,
         content: html! {

@@ -78,6 +78,11 @@ impl Samples {
         lock(&self.hour).clone()
     }
 
+    /// The usage of the fullest file system in the newest sample, in percent.
+    pub fn fullest_disk(&self) -> Option<f64> {
+        lock(&self.hour).host.back().map(|sample| sample.disk)
+    }
+
     /// Returns a receiver that is notified of each sample.
     pub fn watch_samples(&self) -> watch::Receiver<u64> {
         self.taken.subscribe()

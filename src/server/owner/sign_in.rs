@@ -9,6 +9,7 @@ use super::page_error::PageError;
 use super::parts;
 use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::texts;
+use super::theme::Theme;
 use gatewren_gate::auth::{LoginError, OwnerCookies, PasswordAttempt, SetUpError};
 use gatewren_gate::guard::{OwnerRequest, clear_cookie, set_cookie, set_device_cookie};
 use gatewren_gate::http::ResponseBody;
@@ -30,7 +31,7 @@ pub fn ask(visit: &OwnerRequest) -> Response<ResponseBody> {
             "?again=1"
         };
         let content = html! { p { a href=(format!("{target}{again}")) { (texts::GO_ON) } } };
-        let mut response = stranger_page(texts::GO_ON, StatusCode::OK, content);
+        let mut response = stranger_page(visit, texts::GO_ON, StatusCode::OK, content);
         if let Ok(refresh) = HeaderValue::from_str(&format!("0;url={target}{again}")) {
             response.headers_mut().insert(REFRESH, refresh);
         }
@@ -48,6 +49,7 @@ pub fn page(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
         return Ok(redirect("/owner/set-up"));
     }
     Ok(stranger_page(
+        visit,
         texts::SIGN_IN,
         StatusCode::OK,
         sign_in_form(&sanitize_target(visit.query("then")), None),
@@ -66,6 +68,7 @@ pub async fn sign_in(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
     match site.logins.sign_in_owner(attempt).await {
         Ok(cookies) => Ok(signed_in(site, &cookies, &then)),
         Err(error) => Ok(render_error(
+            visit,
             error,
             sign_in_form(&then, Some(&error.to_string())),
             texts::SIGN_IN,
@@ -74,11 +77,12 @@ pub async fn sign_in(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
 }
 
 /// Renders the form for the code and the first password.
-pub fn set_up_page(site: &OwnerSite) -> PageResult {
+pub fn set_up_page(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
     if site.vault.owner().password()?.is_some() {
         return Ok(redirect("/owner/sign-in"));
     }
     Ok(stranger_page(
+        visit,
         texts::SET_UP,
         StatusCode::OK,
         set_up_form(None),
@@ -91,19 +95,30 @@ pub async fn set_up(site: &OwnerSite, visit: &OwnerRequest) -> PageResult {
     let (code, password) = (field("code"), field("password"));
     if password != field("again") {
         let form = set_up_form(Some(texts::TWO_PASSWORDS));
-        return Ok(stranger_page(texts::SET_UP, StatusCode::BAD_REQUEST, form));
+        return Ok(stranger_page(
+            visit,
+            texts::SET_UP,
+            StatusCode::BAD_REQUEST,
+            form,
+        ));
     }
     let (code, password) = (code.expose(), password.expose());
     match site.logins.set_up(code, password, visit.from()).await {
         Ok(cookies) => Ok(signed_in(site, &cookies, "/owner")),
         Err(SetUpError::Login(error)) => Ok(render_error(
+            visit,
             error,
             set_up_form(Some(&error.to_string())),
             texts::SET_UP,
         )),
         Err(error) => {
             let form = set_up_form(Some(&error.to_string()));
-            Ok(stranger_page(texts::SET_UP, StatusCode::BAD_REQUEST, form))
+            Ok(stranger_page(
+                visit,
+                texts::SET_UP,
+                StatusCode::BAD_REQUEST,
+                form,
+            ))
         }
     }
 }
@@ -127,13 +142,18 @@ fn signed_in(site: &OwnerSite, cookies: &OwnerCookies, then: &str) -> Response<R
     response
 }
 
-fn render_error(error: LoginError, form: Markup, title: &str) -> Response<ResponseBody> {
+fn render_error(
+    visit: &OwnerRequest,
+    error: LoginError,
+    form: Markup,
+    title: &str,
+) -> Response<ResponseBody> {
     let status = match error {
         LoginError::Wrong => StatusCode::UNAUTHORIZED,
         LoginError::Later(_) => StatusCode::TOO_MANY_REQUESTS,
         LoginError::Busy | LoginError::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
     };
-    let mut response = stranger_page(title, status, form);
+    let mut response = stranger_page(visit, title, status, form);
     if let LoginError::Later(seconds) = error {
         response
             .headers_mut()
@@ -143,7 +163,7 @@ fn render_error(error: LoginError, form: Markup, title: &str) -> Response<Respon
 }
 
 /// Restricts the target to our own pages: a path that begins with `//` or `\` would lead to another server.
-fn sanitize_target(asked: Option<String>) -> String {
+pub fn sanitize_target(asked: Option<String>) -> String {
     let ours = |path: &String| {
         let ours = ["/owner", "/connect"];
         let known = ours.iter().any(|first| {
@@ -158,11 +178,16 @@ fn sanitize_target(asked: Option<String>) -> String {
     asked.filter(ours).unwrap_or_else(|| "/owner".to_owned())
 }
 
-fn stranger_page(title: &str, status: StatusCode, content: Markup) -> Response<ResponseBody> {
+fn stranger_page(
+    visit: &OwnerRequest,
+    title: &str,
+    status: StatusCode,
+    content: Markup,
+) -> Response<ResponseBody> {
     let page = OwnerPage {
         title,
-        tab: None,
-        waiting: 0,
+        header: None,
+        theme: Theme::of(visit),
         stamp: None,
         is_live: false,
         content,

@@ -6,12 +6,17 @@ use std::sync::atomic::AtomicU32;
 
 use hyper::{Response, StatusCode};
 use maud::html;
+use serde_json::Value;
 
-use super::frame::{OwnerPage, Tab, redirect};
+use super::frame::{OwnerPage, redirect};
+use super::header::{PageHeader, Tab};
 use super::page_error::PageError;
+use super::problems::problems;
 use super::samples::Samples;
+use super::theme::Theme;
 use super::{parts, texts};
 use gatewren_base::config::{LiveSettings, Spaces};
+use gatewren_base::sys::exact_line;
 use gatewren_gate::auth::Logins;
 use gatewren_gate::guard::{OwnerRequest, OwnerSession};
 use gatewren_gate::http::ResponseBody;
@@ -58,6 +63,11 @@ impl OwnerSite {
         Ok(waits.count())
     }
 
+    /// The current problems, in words.
+    pub fn problems(&self) -> Vec<String> {
+        problems(&self.state.document().root, self.samples.fullest_disk())
+    }
+
     /// Returns a stamp that changes with any data that a page may show.
     pub fn stamp(&self) -> String {
         let inbox = *self.vault.changes().watch_inbox().borrow();
@@ -100,13 +110,27 @@ impl SignedInRequest<'_> {
     pub fn page(&self, tab: Tab, title: &str, live: bool, content: maud::Markup) -> PageResult {
         let page = OwnerPage {
             title,
-            tab: Some(tab),
-            waiting: self.site.waiting()?,
+            header: Some(self.page_header(tab)?),
+            theme: Theme::of(self.visit),
             stamp: Some(self.stamp.as_str()),
             is_live: live,
             content,
         };
         Ok(page.response(StatusCode::OK))
+    }
+
+    /// Collects the content of the header.
+    pub fn page_header(&self, tab: Tab) -> Result<PageHeader<'_>, PageError> {
+        let document = self.site.state.document();
+        let server = document.root.pointer("/public/serverInfo/hostname");
+        Ok(PageHeader {
+            tab,
+            server: exact_line(server.and_then(Value::as_str).unwrap_or(self.visit.host())),
+            waiting: self.site.waiting()?,
+            problems: self.site.problems().len(),
+            theme: Theme::of(self.visit),
+            session: self.session,
+        })
     }
 
     /// Renders only the header, for the update of a page whose content stays.

@@ -6,9 +6,37 @@ use gatewren_base::config::{Mode, Preset, Risk};
 pub const SKIP: &str = "Skip to the content";
 pub const NAVIGATION: &str = "Pages";
 pub const INBOX: &str = "Inbox";
-pub const SERVER: &str = "Server";
+pub const HOME: &str = "Home";
 pub const AGENTS: &str = "Agents";
-pub const AUDIT: &str = "Audit";
+pub const ACTIVITY: &str = "Activity";
+pub const SETTINGS: &str = "Settings";
+pub const MENU: &str = "Menu";
+pub const HELP: &str = "Help";
+pub const THEME: &str = "Theme";
+pub const THEME_SYSTEM: &str = "System";
+pub const THEME_LIGHT: &str = "Light";
+pub const THEME_DARK: &str = "Dark";
+pub const ALL_WELL: &str = "All is well";
+pub const ONE_WAITS: &str = "1 request waits for you";
+pub const SOME_WAIT: &str = "requests wait for you";
+pub const ONE_PROBLEM: &str = "1 problem";
+pub const SOME_PROBLEMS: &str = "problems";
+pub const PROBLEMS: &str = "Problems";
+pub const IS_UNHEALTHY: &str = "is unhealthy";
+pub const DISK_IS_FULL: &str = "The fullest disk is in use by";
+pub const CONNECT_WHAT: &str =
+    "The address for clients, and the certificate authority that they trust.";
+pub const LOGINS_WHAT: &str = "Who is signed in; each can be signed out.";
+pub const HELP_WHAT: &str = "Commands and manual pages.";
+pub const HELP_HOW: &str = "Run these on the server:";
+pub const HELP_COMMANDS: [(&str, &str); 3] = [
+    ("Find problems and their remedies:", "sudo gatewren doctor"),
+    (
+        "Read about policies, approvals and jobs:",
+        "man gatewren-guide",
+    ),
+    ("List all commands and their pages:", "man gatewren"),
+];
 pub const CONNECT: &str = "Connect";
 pub const LOGINS: &str = "Sign-ins";
 pub const TROUBLE: &str = "That did not work";

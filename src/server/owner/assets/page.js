@@ -18,6 +18,11 @@
     await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
     button.textContent = button.dataset.done;
   });
+  const closeMenu = ({ target, key }) => {
+    const menu = document.getElementById("menu");
+    if (menu && (key === "Escape" || (!key && !menu.contains(target)))) menu.open = false;
+  };
+  for (const kind of ["click", "keydown"]) document.addEventListener(kind, closeMenu);
   if (!main.dataset.stamp) return;
 
   const header = document.querySelector("header");
