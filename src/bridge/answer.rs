@@ -7,7 +7,7 @@ use super::output::ClientOutput;
 use super::peek::PeekedMessage;
 use super::request_error::{DeliveryStatus, UpstreamError};
 use super::server::{UpstreamResponse, UpstreamServer};
-use gatewren_wire::protocol::{RequestId, RpcError};
+use gatewren_protocol::{RequestId, RpcError};
 
 /// How many characters of a non-protocol response go into an error.
 const MAX_SAID: usize = 300;
@@ -122,7 +122,7 @@ pub fn client_error(failure: &UpstreamError, repeatable: bool) -> RpcError {
         ""
     };
     let words = format!("{}{hint}", failure.words);
-    RpcError::new(gatewren_wire::protocol::code::INTERNAL, words)
+    RpcError::new(gatewren_protocol::code::INTERNAL, words)
 }
 
 /// Whether a request may be repeated when it is unknown whether the server received it: it changes

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use gatewren_base::sys::{Secret, from_letters, normalized_letters, to_letters};
-use gatewren_gate::http::{Pin, PinPrefix};
+use gatewren_http_client::{Pin, PinPrefix};
+use gatewren_portable::{Secret, from_letters, normalized_letters, to_letters};
 
 /// Letters of the secret: 60 bits.
 const SECRET: usize = 12;

@@ -8,7 +8,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use gatewren_wire::protocol::{RpcRequest, ToolDefinition, header_parameters};
+use gatewren_protocol::{RpcRequest, ToolDefinition, header_parameters};
 
 /// The header with the protocol version of a request.
 pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -106,7 +106,7 @@ pub fn learn(marked: &mut ParamHeaders, result: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gatewren_wire::protocol::{RpcBody, RpcMessage, decode_header_value, read};
+    use gatewren_protocol::{RpcBody, RpcMessage, decode_header_value, read};
     use serde_json::json;
 
     fn headers(method: &str, params: &Value, marked: &ParamHeaders) -> Vec<(String, String)> {

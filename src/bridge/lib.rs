@@ -3,6 +3,7 @@
 
 mod answer;
 mod code;
+mod command;
 mod events;
 mod headers;
 mod link;
@@ -19,7 +20,4 @@ mod stateless;
 mod stream;
 
 pub use code::{PairingCode, PairingLink, with_port};
-pub use pairing::{pair, usual_file};
-pub use request_error::{DeliveryStatus, UpstreamError};
-pub use run::run;
-pub use server::UpstreamServer;
+pub use command::{BridgeArgs, relay};

@@ -11,8 +11,8 @@ use tokio::task::AbortHandle;
 use super::headers::{ParamHeaders, VERSION};
 use super::output::ClientOutput;
 use super::server::{UpstreamRequest, UpstreamServer};
-use gatewren_base::sys::lock;
-use gatewren_wire::protocol::{LogSeverity, RequestId};
+use gatewren_portable::lock;
+use gatewren_protocol::{LogSeverity, RequestId};
 
 /// How many resource subscriptions are renewed in a new session; the client must renew others
 /// itself.

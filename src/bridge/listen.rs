@@ -10,7 +10,7 @@ use super::peek::PeekedMessage;
 use super::request_error::{DeliveryStatus, UpstreamError};
 use super::server::{FIRST_PAUSE, UpstreamRequest, UpstreamResponse};
 use super::stream::LONGEST;
-use gatewren_wire::protocol::{RequestId, RpcRequest};
+use gatewren_protocol::{RequestId, RpcRequest};
 
 /// The notification that states what a subscription covers.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";

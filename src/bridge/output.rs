@@ -4,7 +4,7 @@ use serde_json::Value;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
-use gatewren_wire::protocol::{RequestId, RpcError, RpcResponse, code};
+use gatewren_protocol::{RequestId, RpcError, RpcResponse, code};
 
 /// Queue length for a slow reader. When the queue is full, the server's streams are not read.
 const QUEUED: usize = 16;

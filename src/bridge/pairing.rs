@@ -16,8 +16,8 @@ use serde_json::json;
 use super::answer::rejection_text;
 use super::code::PairingLink;
 use super::request_error::UpstreamError;
-use gatewren_base::sys::{Secret, Zeroizing, files};
-use gatewren_gate::http::{AllowedServers, HttpClient, HttpClientError, Pin, ServerVerification};
+use gatewren_http_client::{AllowedServers, HttpClient, HttpClientError, Pin, ServerVerification};
+use gatewren_portable::{Secret, Zeroizing, files};
 
 /// The largest token file, and the largest response to a code.
 const MAX_BYTES: usize = 16 << 10;
@@ -57,19 +57,50 @@ struct Answer {
     pin: String,
 }
 
+/// The help of the option that names the token file, with the default of this system.
+#[cfg(not(any(windows, target_os = "macos")))]
+pub const FILE_HELP: &str =
+    "Where to store the token of --pair [default: ~/.local/state/gatewren-bridge/HOST_PORT.json]";
+#[cfg(target_os = "macos")]
+pub const FILE_HELP: &str = "Where to store the token of --pair [default: ~/Library/Application \
+                             Support/gatewren-bridge/HOST_PORT.json]";
+#[cfg(windows)]
+pub const FILE_HELP: &str = "Where to store the token of --pair; outside of your profile, other users may be able to \
+                             read it [default: %LOCALAPPDATA%\\gatewren-bridge\\HOST_PORT.json]";
+
 /// Returns the default path of a server's token file.
 pub fn usual_file(link: &PairingLink) -> Result<PathBuf, String> {
-    let from = |name: &str| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        value.map(PathBuf::from)
-    };
-    let base = from("XDG_STATE_HOME").or_else(|| Some(from("HOME")?.join(".local/state")));
-    let base =
-        base.ok_or("HOME is not set, so the token has no default file; name one with --file")?;
     let plain = |character: char| character.is_ascii_alphanumeric() || ".-_".contains(character);
     let host = &link.host;
     let name = host.replace(|character| !plain(character), "_");
-    Ok(base.join("gatewren-bridge").join(format!("{name}.json")))
+    let folder = usual_folder()?.join("gatewren-bridge");
+    Ok(folder.join(format!("{name}.json")))
+}
+
+#[cfg(not(any(windows, target_os = "macos")))]
+fn usual_folder() -> Result<PathBuf, String> {
+    match folder_from("XDG_STATE_HOME") {
+        Ok(folder) => Ok(folder),
+        Err(_) => Ok(folder_from("HOME")?.join(".local/state")),
+    }
+}
+
+#[cfg(target_os = "macos")]
+fn usual_folder() -> Result<PathBuf, String> {
+    Ok(folder_from("HOME")?.join("Library/Application Support"))
+}
+
+/// The folder is in the user's profile, whose permissions it inherits: the user, the administrators and the system.
+#[cfg(windows)]
+fn usual_folder() -> Result<PathBuf, String> {
+    folder_from("LOCALAPPDATA")
+}
+
+fn folder_from(variable: &str) -> Result<PathBuf, String> {
+    let value = std::env::var_os(variable).filter(|value| !value.is_empty());
+    value.map(PathBuf::from).ok_or_else(|| {
+        format!("{variable} is not set, so the token has no default file; name one with --file")
+    })
 }
 
 /// Returns the token for this code: the stored one, or a new one from the server.
@@ -118,7 +149,7 @@ fn read_stored(file: &Path) -> Result<Option<StoredToken>, String> {
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(cause.to_string()),
     };
-    let open = files::mode(file).map_err(|e| e.to_string())? & 0o077 != 0;
+    let open = files::may_others_read(file).map_err(|e| e.to_string())?;
     let shown = file.display();
     if open {
         return Err(format!(

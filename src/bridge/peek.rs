@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use gatewren_wire::protocol::RequestId;
+use gatewren_protocol::RequestId;
 
 /// The parsed parts.
 #[derive(Deserialize)]

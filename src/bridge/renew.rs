@@ -9,7 +9,7 @@ use super::answer::{ForwardOutcome, ResponseRoute, rejection_text};
 use super::link::{BridgeSession, BridgeState, SessionSetup};
 use super::peek::PeekedMessage;
 use super::request_error::{DeliveryStatus, UpstreamError};
-use gatewren_wire::protocol::RequestId;
+use gatewren_protocol::RequestId;
 
 /// The parts of the `initialize` result that the bridge needs.
 #[derive(Deserialize)]

@@ -1,6 +1,6 @@
 //! Why a request has no response, and whether the server may have received it.
 
-use gatewren_gate::http::HttpClientError;
+use gatewren_http_client::HttpClientError;
 
 /// Why there is no response.
 #[derive(Debug, Clone)]

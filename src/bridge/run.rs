@@ -14,8 +14,8 @@ use super::link::{BridgeState, ForwardedRequest};
 use super::output::{ClientOutput, write_all};
 use super::server::UpstreamServer;
 use super::{listen, stateful, stateless, stream};
-use gatewren_base::sys::{LineReader, LineTooLong};
-use gatewren_wire::protocol::{
+use gatewren_portable::{LineReader, LineTooLong};
+use gatewren_protocol::{
     IncomingNotification, RequestId, RequestMeta, RpcBody, RpcError, RpcMessage, RpcRequest, read,
 };
 

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use super::events::{MAX_MESSAGE, SseReader};
 use super::request_error::{DeliveryStatus, UpstreamError};
-use gatewren_base::sys::{Secret, lock};
-use gatewren_gate::http::{HttpClient, HttpConnection, bearer};
+use gatewren_http_client::{HttpClient, HttpConnection, bearer};
+use gatewren_portable::{Secret, lock};
 
 /// The maximum number of idle connections; a further one is closed.
 const MAX_FREE: usize = 4;

@@ -13,7 +13,7 @@ use super::link::{BridgeSession, BridgeState, MAX_URIS};
 use super::renew::{renew, version_in};
 use super::request_error::{DeliveryStatus, UpstreamError};
 use super::server::{FIRST_PAUSE, UpstreamResponse};
-use gatewren_wire::protocol::{LogSeverity, RpcRequest};
+use gatewren_protocol::{LogSeverity, RpcRequest};
 
 /// The header that names the last event when a stream is resumed.
 pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");

@@ -10,8 +10,8 @@ use super::headers::{learn, of as headers_of};
 use super::link::BridgeState;
 use super::peek::PeekedMessage;
 use super::server::UpstreamRequest;
-use gatewren_base::sys::lock;
-use gatewren_wire::protocol::RpcRequest;
+use gatewren_portable::lock;
+use gatewren_protocol::RpcRequest;
 
 /// Returns the HTTP request for a message.
 pub fn make_request(

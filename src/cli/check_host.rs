@@ -7,7 +7,7 @@ use std::path::Path;
 use gatewren_base::config::{
     HELPER_POLICY_FILE, HelperPolicy, Problem, SETTINGS_FILE, Settings, TlsMode,
 };
-use gatewren_base::sys::{files, is_root, now_ms, own_uid, rfc3339};
+use gatewren_base::sys::{files, is_root, may_use, now_ms, own_uid, rfc3339};
 use gatewren_gate::http::TlsServer;
 use gatewren_server::app::certificate;
 
@@ -52,7 +52,7 @@ impl Findings {
         let examined = certificate(settings).map_err(|error| error.to_string());
         // Our own certificate is in the state directory, which is checked separately.
         let ours = settings.tls.mode == TlsMode::Own;
-        let beyond = ours && !files::may_use(&settings.state_dir);
+        let beyond = ours && !may_use(&settings.state_dir);
         let examined = examined.and_then(|source| {
             if beyond {
                 return Ok(None);
@@ -115,7 +115,7 @@ impl Findings {
             let words = format!("all users can write to state_dir; run: chmod o-w {shown}");
             self.problem(directory, words);
         }
-        if !files::may_use(directory) {
+        if !may_use(directory) {
             let words = format!(
                 "uid {} cannot write to state_dir; its owner must be the user that gatewren runs as, and its file \
                  system must be writable",
@@ -143,7 +143,7 @@ impl Findings {
     /// A missing directory is created at the start if the user may create it.
     fn missing(&mut self, directory: &Path) {
         let above = directory.ancestors().find(|above| above.exists());
-        if !above.is_some_and(files::may_use) {
+        if !above.is_some_and(may_use) {
             let words = format!(
                 "state_dir does not exist, and uid {} cannot create it; run: install -d -m 700 -o gatewren {}",
                 own_uid(),

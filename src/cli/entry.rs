@@ -58,7 +58,7 @@ enum Commands {
     ///
     /// Needs no settings, no state directory and no privileges. While the server is unreachable, requests wait. If the
     /// server no longer knows the session, a new one is started. A tool call is never sent twice.
-    Bridge(bridge::BridgeArgs),
+    Bridge(bridge::BridgeCommand),
     /// Print what to paste into each client.
     ClientConfig(client_config::ClientConfigArgs),
     /// Set the owner's password, and list and end sessions.

@@ -2,5 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod operations;
-pub mod protocol;
 pub mod registry;
+
+pub use gatewren_protocol as protocol;

@@ -1,4 +1,4 @@
-//! The checklist of the specification's rules (`src/wire/protocol/checklist.md`): each rule names an existing check.
+//! The checklist of the specification's rules (`src/protocol/checklist.md`): each rule names an existing check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,7 +23,7 @@ fn root() -> PathBuf {
 }
 
 fn rules() -> Vec<Rule> {
-    let text = fs::read_to_string(root().join("src/wire/protocol/checklist.md")).unwrap();
+    let text = fs::read_to_string(root().join("src/protocol/checklist.md")).unwrap();
     let rules: Vec<Rule> = text.lines().filter_map(rule).collect();
     assert!(rules.len() > 150, "{} rules were found", rules.len());
     rules

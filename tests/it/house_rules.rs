@@ -13,7 +13,7 @@ use crate::support::source::rust_files;
 const MODULES: &[(&str, &str, &str)] = &[
     ("cli",           "cli",      "*"),
     ("fuzz",          "fuzz",     "*"),
-    ("bridge",        "bridge",   "http protocol sys"),
+    ("bridge",        "bridge",   "http_client portable protocol"),
     ("app",           "server",   "*"),
     ("transport",     "server",   "config dispatch guard http protocol sys vault"),
     ("owner",         "server",   "auth backends config owner_actions guard http sampler state sys telemetry vault watches"),
@@ -27,7 +27,7 @@ const MODULES: &[(&str, &str, &str)] = &[
     ("guard",         "gate",     "auth config http sys"),
     ("policy",        "gate",     "auth config operations registry sys vault"),
     ("auth",          "gate",     "config vault sys"),
-    ("http",          "gate",     "config sys telemetry"),
+    ("http",          "gate",     "config http_client sys telemetry"),
     ("observer",      "host",     "backends config state sys"),
     ("sampler",       "host",     "backends config history sys"),
     ("backends",      "host",     "config helper_client sys telemetry"),
@@ -37,11 +37,13 @@ const MODULES: &[(&str, &str, &str)] = &[
     ("vault",         "store",    "config sys telemetry"),
     ("history",       "store",    "sys"),
     ("registry",      "wire",     "config protocol sys"),
-    ("protocol",      "wire",     ""),
     ("operations",    "wire",     "config sys"),
     ("telemetry",     "base",     "config sys"),
-    ("config",        "base",     ""),
-    ("sys",           "base",     ""),
+    ("config",        "base",     "portable"),
+    ("sys",           "base",     "portable"),
+    ("http_client",   "http_client", "portable"),
+    ("protocol",      "protocol", ""),
+    ("portable",      "portable", ""),
 ];
 
 const MAX_FILE_LINES: usize = 400;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+pub use gatewren_portable::UnknownWord;
+
 /// An error in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -69,32 +71,3 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
-
-/// A word that is not among the known words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownWord {
-    word: String,
-    known: String,
-}
-
-impl UnknownWord {
-    pub(super) fn new(word: &str, known: &[&str]) -> Self {
-        Self {
-            word: word.to_owned(),
-            known: known.join(", "),
-        }
-    }
-
-    /// Returns the known words, separated by commas.
-    pub(super) fn known_words(&self) -> &str {
-        &self.known
-    }
-}
-
-impl fmt::Display for UnknownWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" is not one of {}", self.word, self.known)
-    }
-}
-
-impl std::error::Error for UnknownWord {}

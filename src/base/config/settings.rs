@@ -11,9 +11,9 @@ use super::dialect::Dialect;
 use super::edge_jwt::EdgeJwt;
 use super::error::UnknownWord;
 use super::glob::Glob;
-use super::level::LogLevel;
 use super::network::IpNetwork;
 use super::space::Spaces;
+use gatewren_portable::LogLevel;
 
 /// All settings of `gatewren serve`.
 #[derive(Debug, Clone, PartialEq, Eq)]

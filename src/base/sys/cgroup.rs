@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_counts_is_read_by_its_name() {
-        let scratch = super::super::scratch::Scratch::new();
+        let scratch = gatewren_portable::Scratch::new();
         let group = Cgroup::create(&scratch.join(""), "call").unwrap();
         assert_eq!(group.counter("memory.events", "oom_kill"), 0);
         let text = "low 0\noom 3\noom_kill 2\noom_group_kill 1\n";
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_process_that_shares_its_group_leaves_the_controllers_alone() {
-        let scratch = super::super::scratch::Scratch::new();
+        let scratch = gatewren_portable::Scratch::new();
         let own = scratch.join("own");
         fs::create_dir(&own).unwrap();
         fs::write(own.join("cgroup.controllers"), "memory pids\n").unwrap();

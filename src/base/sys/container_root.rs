@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 
 use super::process_table::own_pid;
-use super::random::random_bytes;
+use gatewren_portable::random_bytes;
 
 /// The permissions of a new file if none are given.
 const USUAL_MODE: u32 = 0o644;
@@ -265,9 +265,9 @@ mod tests {
     use nix::unistd::mkfifo;
 
     use super::super::process_table::is_root;
-    use super::super::scratch::Scratch;
     use super::super::skip::skip;
     use super::*;
+    use gatewren_portable::Scratch;
 
     /// Creates a root with links that lead out of it, and a secret outside.
     fn lab() -> (Scratch, PathBuf, InsideRoot) {

@@ -22,8 +22,8 @@ pub fn send_datagram(address: &OsStr, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::*;
+    use gatewren_portable::Scratch;
 
     fn received(socket: &UnixDatagram) -> Vec<u8> {
         let mut bytes = [0; 64];

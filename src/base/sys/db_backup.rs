@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::clock::{now_ms, rfc3339};
-use super::files::{FileError, create_private, sync_directory_of};
+use gatewren_portable::files::{FileError, create_private, sync_directory_of};
 
 /// The most copies of one database that are kept, including the new one; above this the oldest is removed. Each new
 /// schema adds a copy, and so does each attempt that a power cut interrupts.
@@ -93,9 +93,9 @@ fn with_suffix(path: &Path, end: &str) -> PathBuf {
 mod tests {
     use std::io;
 
-    use super::super::files::mode;
-    use super::super::scratch::Scratch;
     use super::*;
+    use gatewren_portable::Scratch;
+    use gatewren_portable::files::mode;
 
     fn copy(path: &Path, version: u64) -> io::Result<PathBuf> {
         let fill = |to: &Path| fs::write(to, fs::read(path)?);

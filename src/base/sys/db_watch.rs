@@ -121,8 +121,8 @@ mod tests {
     use std::fs;
     use std::time::Instant;
 
-    use super::super::scratch::Scratch;
     use super::*;
+    use gatewren_portable::Scratch;
 
     const LONG: Duration = Duration::from_mins(2);
 

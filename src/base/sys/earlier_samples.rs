@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::unpoisoned::lock;
+use gatewren_portable::lock;
 
 /// The least time between two samples that a rate is computed from: counters grow in steps of up to 10 ms.
 pub const LEAST_BETWEEN: Duration = Duration::from_millis(200);

@@ -8,8 +8,8 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use super::random::random_bytes;
 use super::relocation::{base_from, relocate};
+use gatewren_portable::random_bytes;
 
 const EXECUTABLE: &str = "/proc/self/exe";
 

@@ -133,8 +133,8 @@ mod tests {
 
     use tokio::time::timeout;
 
-    use super::super::scratch::Scratch;
     use super::*;
+    use gatewren_portable::Scratch;
 
     const LONG: Duration = Duration::from_mins(1);
 

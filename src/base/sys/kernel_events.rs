@@ -119,9 +119,9 @@ mod tests {
     use nix::unistd::{Uid, sethostname};
     use tokio::time::timeout;
 
-    use super::super::scratch::Scratch;
     use super::super::skip::skip;
     use super::*;
+    use gatewren_portable::Scratch;
 
     /// Only the event ends a wait: there is no polling.
     const LONG: Duration = Duration::from_mins(1);

@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use super::files::read_bounded;
+use gatewren_portable::files::read_bounded;
 
 /// The largest file of a time zone; those of tzdata have at most a few kilobytes.
 const ZONE_BYTES: usize = 64 << 10;

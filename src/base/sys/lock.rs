@@ -10,7 +10,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
 
-use super::files;
+use gatewren_portable::files;
 
 /// The largest note of a holder; a larger one is not ours.
 const MAX_NOTE: usize = 128;
@@ -78,8 +78,8 @@ pub fn lock_directory(directory: &Path) -> io::Result<DirectoryLock> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::*;
+    use gatewren_portable::Scratch;
 
     #[test]
     fn a_directory_is_held_once() {

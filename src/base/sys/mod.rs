@@ -1,5 +1,6 @@
 //! Every system call and every unsafe line of gatewren.
 
+mod access;
 mod activation;
 mod audit_session;
 mod burst_rate;
@@ -9,7 +10,6 @@ mod child;
 mod clock;
 mod clone;
 mod container_root;
-mod crockford32;
 mod datagram;
 mod db_backup;
 mod db_uri;
@@ -22,7 +22,6 @@ mod exact_text;
 mod exclusive;
 mod executable;
 mod failure_log;
-pub mod files;
 mod folder_watch;
 mod fork_server;
 mod host_name;
@@ -30,7 +29,6 @@ mod jail;
 mod jail_mounts;
 mod kernel_events;
 mod kernel_ring;
-mod lines;
 mod local_time;
 mod lock;
 mod lxc_programs;
@@ -50,12 +48,10 @@ mod probe;
 mod proc_dir;
 mod process_table;
 mod quarantine;
-mod random;
 mod relocation;
 mod requester;
 mod returned_memory;
 mod sanitize;
-mod secret;
 mod secret_file;
 mod shorten;
 mod socket_owners;
@@ -66,10 +62,10 @@ mod spawn_process;
 mod subreaper;
 mod swap;
 mod terminal;
-mod unpoisoned;
 mod unwritten_intent;
 mod user_namespace;
 
+pub use access::may_use;
 pub use activation::{InheritedSocket, accepts_over_ip, inherited_sockets, started_by_systemd};
 pub use audit_session::{AuditSession, audit_session, has_only};
 pub use burst_rate::{BurstRate, BurstUsage};
@@ -82,7 +78,6 @@ pub use cgroup::{
 pub use child::{Child, Exit, wait_for_end};
 pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
 pub use container_root::{FileEnd, InsideRoot};
-pub use crockford32::{from_letters, normalized_letters, random_letters, to_letters};
 pub use datagram::send_datagram;
 pub use db_backup::keep_copy;
 pub use db_uri::immutable_database_uri;
@@ -95,20 +90,23 @@ pub use exact_text::{exact_line, exact_lines, text_notes};
 pub use exclusive::is_free;
 pub use executable::{is_static, sealed_bytes, sealed_copy};
 pub use failure_log::FailureLog;
-pub use files::FileError;
 pub use folder_watch::{FolderEvent, FolderWatch};
 pub use fork_server::{FORKED_FDS, ForkError, ForkServer};
+pub use gatewren_portable::{
+    FileError, FoundAddress, LineReader, LineTooLong, RandomError, Secret, ZeroizeOnDrop,
+    Zeroizing, end_when_gone, end_when_stalled, files, from_letters, lock, normalized_letters,
+    random_bytes, random_letters, read_lock, to_letters, write_lock,
+};
 pub use host_name::host_name;
 pub use jail::{Jail, JailCommand, run_in_jail};
 pub use kernel_events::KernelEvents;
 pub use kernel_ring::read_kernel_ring;
-pub use lines::{LineReader, LineTooLong};
 pub use local_time::LocalZone;
 pub use lock::{DirectoryLock, LockHolder, lock_directory};
 pub use lxc_programs::lxc_containers_that_run;
 pub use mount_table::{mount_places, unescape_mount};
 pub use neighbors::{FoundNeighbor, neighbors};
-pub use network::{FoundAddress, end_when_gone, end_when_stalled, interface_addresses};
+pub use network::interface_addresses;
 pub use open_beneath::place_beneath;
 pub use open_files::{raise_descriptor_limit, usual_descriptor_limit};
 pub use open_ports::{OpenPort, open_ports, open_ports_beside, open_ports_of};
@@ -121,11 +119,9 @@ pub use process_table::{
     process_name, terminate, user_processes,
 };
 pub use quarantine::move_aside;
-pub use random::{RandomError, random_bytes};
 pub use requester::{Requester, current_requester, on_behalf_of, on_same_behalf};
 pub use returned_memory::MappedPages;
 pub use sanitize::{is_hostile, neutralise, neutralise_line, plain_line, sanitize, sanitize_lines};
-pub use secret::{Secret, ZeroizeOnDrop, Zeroizing};
 pub use secret_file::read_secret;
 pub use shorten::shorten;
 pub use socket_owners::socket_programs;
@@ -133,15 +129,12 @@ pub use spawn::{HugePages, OnParentExit, ProcessCredentials, Spawn, SpawnError, 
 pub use subreaper::{REAPER_NAME, Subreaper, SubreaperEvent, adopt_orphans, reap, reap_any};
 pub use swap::swap;
 pub use terminal::{PressedKeys, is_asked, read_hidden, terminal_size, wants_color};
-pub use unpoisoned::{lock, read_lock, write_lock};
 pub use unwritten_intent::{beside_intent, intent_is_pending, intent_is_written};
 pub use user_namespace::is_in_namespace_of;
 
 #[cfg(any(test, feature = "testing"))]
-mod scratch;
-#[cfg(any(test, feature = "testing"))]
 mod skip;
 #[cfg(any(test, feature = "testing"))]
-pub use scratch::Scratch;
+pub use gatewren_portable::Scratch;
 #[cfg(any(test, feature = "testing"))]
 pub use skip::skip;

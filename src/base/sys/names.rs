@@ -76,8 +76,8 @@ impl AsRawFd for NameWatch {
 mod tests {
     use std::fs;
 
-    use super::super::scratch::Scratch;
     use super::*;
+    use gatewren_portable::Scratch;
 
     #[test]
     fn only_watched_names_count() {

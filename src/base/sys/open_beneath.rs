@@ -37,8 +37,8 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use super::super::scratch::Scratch;
     use super::*;
+    use gatewren_portable::Scratch;
 
     #[test]
     fn links_stay_below() {

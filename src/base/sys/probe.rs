@@ -9,7 +9,7 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, socket,
 };
 
-use super::random::random_bytes;
+use gatewren_portable::random_bytes;
 
 /// The length of the token that identifies our answer.
 const TOKEN_BYTES: usize = 8;

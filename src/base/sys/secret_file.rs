@@ -1,18 +1,14 @@
 //! Reads a secret from a file that no other user may read or replace.
 
 use std::fs::OpenOptions;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
-use super::files::FileError;
-use super::secret::{Secret, Zeroizing};
-
-/// The longest secret, in bytes; a longer file is an error.
-const MAX_BYTES: usize = 4096;
+use gatewren_portable::{FileError, Secret, read_word};
 
 /// Any permission of others, and write permission of the group.
 const OF_OTHERS: u32 = 0o027;
@@ -46,20 +42,7 @@ pub fn read_secret(path: &Path) -> Result<Secret, FileError> {
         );
         return Err(other(words));
     }
-    // A text that grows would leave copies behind.
-    let mut text = Zeroizing::new(String::with_capacity(2 * MAX_BYTES));
-    let read = file.take(MAX_BYTES as u64 + 1).read_to_string(&mut text);
-    read.map_err(|_| other("it is not text".to_owned()))?;
-    if text.len() > MAX_BYTES {
-        return Err(other(format!("it is longer than {MAX_BYTES} bytes")));
-    }
-    let word = text.trim_ascii();
-    if word.is_empty() || !word.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(other(
-            "it must contain one word and nothing else".to_owned(),
-        ));
-    }
-    Ok(Secret::new(word))
+    read_word(file).map_err(wrong)
 }
 
 #[cfg(test)]
@@ -67,8 +50,8 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
-    use super::super::scratch::Scratch;
     use super::*;
+    use gatewren_portable::Scratch;
 
     #[test]
     fn a_secret_is_one_word_that_nobody_else_reads() {

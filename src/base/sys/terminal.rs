@@ -7,7 +7,7 @@ use nix::libc;
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use tokio::sync::mpsc;
 
-use super::secret::{Secret, Zeroizing};
+use gatewren_portable::{Secret, Zeroizing};
 
 /// The longest line, in bytes; a longer one is truncated, and is not a password.
 const MAX_BYTES: usize = 4096;

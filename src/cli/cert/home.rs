@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::console::target::InstanceArgs;
 use gatewren_base::config::{Settings, TlsMode};
-use gatewren_base::sys::{act_as_owner_of, as_owner_of, files, is_root};
+use gatewren_base::sys::{act_as_owner_of, as_owner_of, is_root, may_use};
 use gatewren_gate::http::{CertificateFacts, CertificateSubject, TlsSource};
 use gatewren_server::app::{certificate, server_addresses, server_names};
 
@@ -54,7 +54,7 @@ impl CertContext {
     fn is_there(&self) -> Result<(), String> {
         // Only the server creates this directory. Other programs create nothing where no server has run.
         if self.directory().join("lock").exists() || !is_root() && self.directory().is_dir() {
-            if is_root() || files::may_use(self.directory()) {
+            if is_root() || may_use(self.directory()) {
                 return Ok(());
             }
             return Err(format!(

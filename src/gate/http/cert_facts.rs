@@ -8,10 +8,10 @@ use rustls::pki_types::pem::PemObject as _;
 
 use super::certificate::Certificate;
 use super::pem::section;
-use super::pin::Pin;
 use super::subject::CertificateSubject;
 use super::tls::{not_pem, read};
 use super::tls_error::TlsError;
+use gatewren_http_client::Pin;
 
 /// A parsed certificate.
 #[derive(Debug)]

@@ -3,10 +3,7 @@
 use bytes::Bytes;
 use hyper::Request;
 
-use super::address_guard::AllowedServers;
-use super::client::HttpClient;
-use super::client_error::HttpClientError;
-use super::server_trust::ServerVerification;
+use gatewren_http_client::{AllowedServers, HttpClient, HttpClientError, ServerVerification};
 
 /// Fetches a document of at most `most` bytes. HTTPS uses the host's trusted authorities. Redirects are not followed.
 pub async fn fetch(

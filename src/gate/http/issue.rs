@@ -158,3 +158,86 @@ fn san(subject: &CertificateSubject) -> Result<SanType, Error> {
         CertificateSubject::Address(address) => SanType::IpAddress(*address),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use rustls::client::danger::ServerCertVerifier as _;
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+
+    use super::*;
+    use gatewren_http_client::{Pin, PinPrefix, PinnedServer};
+
+    /// The most certificates of a chain that a client searches for its pin.
+    const MAX_CHAIN: usize = 8;
+
+    fn der(pem: &str) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+    }
+
+    fn leaf(
+        authority: &IssuedCertificate,
+        name: &str,
+        now: OffsetDateTime,
+    ) -> CertificateDer<'static> {
+        let subjects: [CertificateSubject; 1] = [name.parse().unwrap()];
+        der(&server(authority, &subjects, now).unwrap().cert)
+    }
+
+    fn is_accepted(
+        pinned: &CertificateDer<'_>,
+        leaf: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+    ) -> bool {
+        let start = PinPrefix::from(Pin::of(pinned).unwrap());
+        let verifier = PinnedServer::new(start);
+        let name = ServerName::try_from("another.name").unwrap();
+        let now = UnixTime::now();
+        verifier
+            .verify_server_cert(leaf, others, &name, &[], now)
+            .is_ok()
+    }
+
+    #[test]
+    fn a_pin_is_of_the_leaf_or_of_who_has_signed_for_it() {
+        let now = OffsetDateTime::now_utc();
+        let names = ["box.lan".parse().unwrap()];
+        let signer = authority(&names, now).unwrap();
+        let other = authority(&names, now).unwrap();
+        let (ours, theirs) = (der(&signer.cert), der(&other.cert));
+        let good = leaf(&signer, "box.lan", now);
+        let forged = leaf(&other, "box.lan", now);
+        let late = leaf(&signer, "box.lan", now - Duration::days(100));
+        let outside = leaf(&signer, "bank.example", now);
+        let own = std::slice::from_ref(&ours);
+
+        assert!(is_accepted(&ours, &good, own), "signed by what is pinned");
+        assert!(is_accepted(&good, &good, &[]), "pinned itself");
+        assert!(is_accepted(&late, &late, &[]), "a key does not expire");
+        assert!(
+            !is_accepted(&ours, &good, &[]),
+            "the authority was not sent"
+        );
+        assert!(
+            !is_accepted(&ours, &forged, own),
+            "sent, but it has not signed"
+        );
+        assert!(!is_accepted(
+            &ours,
+            &forged,
+            &[theirs.clone(), ours.clone()]
+        ));
+        assert!(!is_accepted(&theirs, &good, own), "another pin");
+        assert!(
+            !is_accepted(&ours, &late, own),
+            "what was signed has expired"
+        );
+        assert!(
+            !is_accepted(&ours, &outside, own),
+            "it may not sign for that"
+        );
+        let mut many = vec![theirs; MAX_CHAIN];
+        many.push(ours.clone());
+        assert!(!is_accepted(&ours, &good, &many), "too long a chain");
+    }
+}

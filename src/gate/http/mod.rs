@@ -1,14 +1,11 @@
 //! From the socket to a request and back: TLS, connections, replies. Knows nothing of MCP.
 #![forbid(unsafe_code)]
 
-mod address_guard;
 mod admission;
 mod authority;
 mod body;
 mod cert_facts;
 mod certificate;
-mod client;
-mod client_error;
 mod connection;
 mod event_stream;
 mod fetch;
@@ -20,36 +17,33 @@ mod listen;
 mod own_cert;
 mod pem;
 mod penalties;
-mod pin;
 mod plain_http;
 mod preread;
 mod probe_cert;
 mod repeated_header;
 mod reply;
-mod server_trust;
 mod subject;
 mod tls;
 mod tls_error;
 mod upload;
 
-pub use address_guard::{AllowedServers, is_local, watched_addresses};
 pub use admission::{
     ConnectionLimits, ConnectionSource, ConnectionState, Connections, OpenConnection,
 };
 pub use body::ResponseBody;
 pub use cert_facts::CertificateFacts;
-pub use client::{HttpClient, HttpConnection, HttpReply, bearer};
-pub use client_error::HttpClientError;
 pub use connection::{HttpServer, Timeouts};
 pub use event_stream::{EventSender, StreamClosed};
 pub use fetch::fetch;
+pub use gatewren_http_client::{
+    AllowedServers, HttpClient, HttpClientError, HttpConnection, HttpReply, Pin, PinPrefix,
+    ServerVerification, bearer, is_local, watched_addresses,
+};
 pub use listen::{AcceptedConnection, ListenError, accept, bind, inherit};
 pub use own_cert::{OwnCertificate, PemFile};
-pub use pin::{Pin, PinPrefix};
 pub use probe_cert::{shown_at, shown_for};
 pub use repeated_header::RepeatedHeader;
 pub use reply::{empty, events, json, json_in_parts, text};
-pub use server_trust::ServerVerification;
 pub use subject::{CertificateSubject, CertificateSubjects, InvalidCertificateSubject};
 pub use tls::{TlsServer, TlsSource};
 pub use upload::Upload;

@@ -15,10 +15,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::authority::AuthorityFiles;
 use super::certificate::Certificate;
-use super::pin::Pin;
 use super::subject::{CertificateSubject, CertificateSubjects};
 use super::tls_error::TlsError;
 use gatewren_base::sys::{files, lock, read_lock, write_lock};
+use gatewren_http_client::Pin;
 
 /// The maximum size of a certificate chain or key; a larger file is rejected.
 pub(super) const MAX_PEM_BYTES: usize = 1 << 20;
@@ -355,7 +355,6 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::super::issue::{self, IssuedCertificate};
-    use super::super::pin::Pin;
     use super::*;
     use gatewren_base::sys::Scratch;
 

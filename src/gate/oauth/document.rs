@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::client::ClientMetadata;
 use crate::http::{AllowedServers, fetch};
 use gatewren_base::config::LiveSettings;
-use gatewren_base::sys::{lock, plain_line};
+use gatewren_base::sys::{interface_addresses, lock, plain_line};
 
 /// The maximum size of a document.
 const MAX_BYTES: usize = 16 * 1024;
@@ -49,7 +49,7 @@ impl MetadataDocuments {
         let servers = if near {
             AllowedServers::HttpsOrThisServer
         } else {
-            AllowedServers::PublicInternet
+            AllowedServers::PublicInternet(interface_addresses)
         };
         let fetched = fetch(address, servers, MAX_BYTES).await.map_err(|cause| {
             tracing::info!(client = address, %cause, "fetching a client's metadata document failed");

@@ -1,11 +1,12 @@
 //! The servers that the HTTP client may connect to.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::net::{TcpStream, lookup_host};
 
 use super::client_error::HttpClientError;
-use gatewren_base::sys::{FoundAddress, interface_addresses};
+use gatewren_portable::FoundAddress;
 
 /// The error for a URL that cannot be used.
 pub(super) const URL_FORM: &str = "the address must have the form https://host:port/path";
@@ -18,7 +19,7 @@ const PUBLIC_PORT: u16 = 443;
 const SITE_BITS: u8 = 48;
 
 /// The servers that a client may connect to. Everyone on the path can read plain HTTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum AllowedServers {
     /// Any, over HTTPS.
     Https,
@@ -27,8 +28,8 @@ pub enum AllowedServers {
     /// Any over HTTPS, and addresses of local networks over plain HTTP too.
     HttpsOrLocalNetwork,
     /// Only the public Internet, over HTTPS: if an untrusted party chose the URL, the answer must not come from
-    /// behind the owner's router or from this host.
-    PublicInternet,
+    /// behind the owner's router or from this host, whose addresses the function returns.
+    PublicInternet(fn() -> io::Result<Vec<FoundAddress>>),
     /// Those that [`watched_addresses`] accepts: any over HTTPS, and addresses of local networks over plain HTTP too.
     Watched,
     /// This address, over HTTPS, whatever the URL's host resolves to. The certificate is verified for that host.
@@ -39,7 +40,7 @@ impl AllowedServers {
     /// Checks the scheme and the port of a URL.
     pub(super) fn check_url(self, is_secure: bool, port: u16) -> Result<(), HttpClientError> {
         match self {
-            Self::PublicInternet if !is_secure || port != PUBLIC_PORT => {
+            Self::PublicInternet(_) if !is_secure || port != PUBLIC_PORT => {
                 let words = "on the public Internet, only https:// on port 443 is allowed";
                 Err(HttpClientError::Address(words))
             }
@@ -52,7 +53,7 @@ impl AllowedServers {
     pub(super) async fn connect(self, host: &str, port: u16) -> Result<TcpStream, HttpClientError> {
         Ok(match self {
             Self::At(address) => TcpStream::connect(address).await?,
-            Self::PublicInternet => connect_publicly(host, port).await?,
+            Self::PublicInternet(own) => connect_publicly(host, port, own).await?,
             Self::Watched => {
                 TcpStream::connect(watched_addresses(host, port).await?.as_slice()).await?
             }
@@ -71,7 +72,7 @@ impl AllowedServers {
                 is_local(peer),
                 "plain http:// is only allowed to this server and the local network; use https://",
             ),
-            Self::Https | Self::PublicInternet | Self::At(_) => (false, URL_FORM),
+            Self::Https | Self::PublicInternet(_) | Self::At(_) => (false, URL_FORM),
         };
         may.then_some(()).ok_or(HttpClientError::Address(words))
     }
@@ -122,10 +123,14 @@ fn is_watchable(address: IpAddr) -> bool {
 
 /// Connects to an address of a host that is public and not in this host's own networks. The name is looked up once:
 /// the connection goes to the addresses that were checked.
-async fn connect_publicly(host: &str, port: u16) -> Result<TcpStream, HttpClientError> {
+async fn connect_publicly(
+    host: &str,
+    port: u16,
+    own: fn() -> io::Result<Vec<FoundAddress>>,
+) -> Result<TcpStream, HttpClientError> {
     let found = lookup_host((host, port)).await?;
     // Fails if the addresses of this host cannot be listed.
-    let own = interface_addresses()?;
+    let own = own()?;
     let public: Vec<SocketAddr> = found
         .filter(|found| is_public(found.ip()) && !is_near(found.ip(), &own))
         .collect();
@@ -331,7 +336,9 @@ mod tests {
     #[tokio::test]
     async fn what_a_stranger_names_is_asked_on_the_public_internet_alone() {
         for host in ["127.0.0.1", "localhost", "10.0.0.1"] {
-            let refused = connect_publicly(host, 443).await.unwrap_err();
+            let refused = connect_publicly(host, 443, || Ok(Vec::new()))
+                .await
+                .unwrap_err();
             assert!(
                 matches!(refused, HttpClientError::Address(_)),
                 "{host}: {refused}"

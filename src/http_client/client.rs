@@ -23,7 +23,7 @@ use tokio_rustls::TlsConnector;
 use super::address_guard::{AllowedServers, URL_FORM};
 use super::client_error::{HttpClientError, REQUEST_TIMEOUT};
 use super::server_trust::ServerVerification;
-use gatewren_base::sys::{Secret, end_when_gone, end_when_stalled};
+use gatewren_portable::{Secret, end_when_gone, end_when_stalled};
 
 /// The timeout from the name lookup to the end of the handshake; after it the server counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -239,7 +239,7 @@ mod tests {
             "https://1.1.1.1:8443/x",
             "http://1.1.1.1/x",
         ] {
-            let servers = AllowedServers::PublicInternet;
+            let servers = AllowedServers::PublicInternet(|| Ok(Vec::new()));
             let client = HttpClient::new(url, servers, &ServerVerification::Machine);
             let refused = client.err().unwrap().to_string();
             assert!(refused.contains("port 443"), "{refused}");

@@ -1,71 +1,27 @@
 //! Private files: created with restricted permissions, written atomically, read up to a limit.
 
-use std::fmt;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{AccessFlags, access};
-
+use super::permissions::{may_all_write, private_file, private_folder, sync_folder};
+#[cfg(unix)]
+use super::permissions::{open_file, open_folder};
 use super::random::random_bytes;
 
-const PRIVATE_DIRECTORY: u32 = 0o700;
-const PUBLIC_DIRECTORY: u32 = 0o755;
-const PRIVATE_FILE: u32 = 0o600;
-const PUBLIC_FILE: u32 = 0o644;
-const WRITABLE_BY_ALL: u32 = 0o002;
-
-/// A failed operation on a file, with its cause.
-#[derive(Debug)]
-pub struct FileError {
-    doing: &'static str,
-    path: PathBuf,
-    cause: io::Error,
-}
-
-impl FileError {
-    /// Creates an error with the operation and the file that it belongs to, such as `"read"`.
-    pub fn new(doing: &'static str, path: &Path, cause: io::Error) -> Self {
-        Self {
-            doing,
-            path: path.to_owned(),
-            cause,
-        }
-    }
-
-    /// The kind of the system's error, for example to distinguish a missing file from a locked one.
-    pub fn kind(&self) -> io::ErrorKind {
-        self.cause.kind()
-    }
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { doing, path, cause } = self;
-        write!(f, "cannot {doing} {}: {cause}", path.display())
-    }
-}
-
-impl std::error::Error for FileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
-    }
-}
+pub use super::file_error::FileError;
+pub use super::permissions::may_others_read;
+#[cfg(unix)]
+pub use super::permissions::{mode, owner};
 
 /// Creates a directory that only its owner may enter (0700), and its missing parents.
 ///
 /// An existing directory stays unchanged: it may be a user's home. It is rejected when it is writable by everyone,
 /// because then its contents cannot be trusted.
 pub fn private_dir(path: &Path) -> Result<(), FileError> {
-    let made = DirBuilder::new()
-        .recursive(true)
-        .mode(PRIVATE_DIRECTORY)
-        .create(path);
+    let made = private_folder().recursive(true).create(path);
     made.map_err(|cause| FileError::new("create the directory", path, cause))?;
-    if mode(path)? & WRITABLE_BY_ALL != 0 {
+    if may_all_write(path)? {
         let cause = io::Error::other(
             "every user may write to it; use a directory that only gatewren may write to",
         );
@@ -76,22 +32,22 @@ pub fn private_dir(path: &Path) -> Result<(), FileError> {
 
 /// Creates a directory that everyone may read (0755), regardless of the umask, if it is missing. An existing
 /// directory stays unchanged.
+#[cfg(unix)]
 pub fn public_dir(path: &Path) -> Result<(), FileError> {
     if path.is_dir() {
         return Ok(());
     }
     let wrong = |cause| FileError::new("create the directory", path, cause);
     std::fs::create_dir_all(path).map_err(wrong)?;
-    std::fs::set_permissions(path, Permissions::from_mode(PUBLIC_DIRECTORY)).map_err(wrong)
+    open_folder(path).map_err(wrong)
 }
 
 /// Creates a new, empty file that only its owner may read and write (0600). An existing file is an error of kind
 /// `AlreadyExists`.
 pub fn create_private(path: &Path) -> Result<File, FileError> {
-    OpenOptions::new()
+    private_file()
         .write(true)
         .create_new(true)
-        .mode(PRIVATE_FILE)
         .open(path)
         .map_err(|cause| FileError::new("create", path, cause))
 }
@@ -99,24 +55,24 @@ pub fn create_private(path: &Path) -> Result<File, FileError> {
 /// Writes a file that only its owner may read (0600) atomically: readers see the old bytes or the new ones, even
 /// after a power cut.
 pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    write_whole(path, bytes, PRIVATE_FILE)
+    write_whole(path, bytes, |_| Ok(()))
 }
 
 /// Like `write_private`, for a file that everyone may read (0644).
+#[cfg(unix)]
 pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    write_whole(path, bytes, PUBLIC_FILE)
+    write_whole(path, bytes, open_file)
 }
 
-fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+fn write_whole(
+    path: &Path,
+    bytes: &[u8],
+    set_mode: fn(&File) -> io::Result<()>,
+) -> Result<(), FileError> {
     let wrong = |cause| FileError::new("write", path, cause);
     let passing = passing_name(path).map_err(wrong)?;
     let mut file = create_private(&passing)?;
-    let opened = if mode == PRIVATE_FILE {
-        Ok(())
-    } else {
-        file.set_permissions(Permissions::from_mode(mode))
-    };
-    let written = opened
+    let written = set_mode(&file)
         .and_then(|()| file.write_all(bytes))
         .and_then(|()| file.sync_all())
         .and_then(|()| std::fs::rename(&passing, path));
@@ -131,9 +87,7 @@ fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
 /// Syncs a file's directory, so that renames in it survive a power cut.
 pub fn sync_directory_of(path: &Path) -> Result<(), FileError> {
     let directory = directory_of(path);
-    File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(|cause| FileError::new("sync the directory", directory, cause))
+    sync_folder(directory).map_err(|cause| FileError::new("sync the directory", directory, cause))
 }
 
 /// Reads a file of at most `max` bytes. A longer one is an error, even if it grows during the read.
@@ -148,26 +102,6 @@ pub fn read_bounded(path: &Path, max: usize) -> Result<Vec<u8>, FileError> {
         return Err(wrong(io::Error::new(io::ErrorKind::FileTooLarge, long)));
     }
     Ok(bytes)
-}
-
-/// The permission bits of a file or directory, such as `0o600`.
-pub fn mode(path: &Path) -> Result<u32, FileError> {
-    std::fs::metadata(path)
-        .map(|facts| facts.mode() & 0o7777)
-        .map_err(|cause| FileError::new("read the metadata of", path, cause))
-}
-
-/// The user id of the owner of a file or directory.
-pub fn owner(path: &Path) -> Result<u32, FileError> {
-    std::fs::metadata(path)
-        .map(|facts| facts.uid())
-        .map_err(|cause| FileError::new("read the metadata of", path, cause))
-}
-
-/// Returns whether this process may list, change and enter a directory.
-pub fn may_use(directory: &Path) -> bool {
-    let all = AccessFlags::R_OK | AccessFlags::W_OK | AccessFlags::X_OK;
-    access(directory, all).is_ok()
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -191,8 +125,11 @@ fn passing_name(path: &Path) -> io::Result<PathBuf> {
     Ok(directory_of(path).join(passing))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::super::scratch::Scratch;
     use super::*;
 

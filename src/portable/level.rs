@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::error::UnknownWord;
+use super::unknown_word::UnknownWord;
 
 /// The minimum severity of logged messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
