@@ -50,9 +50,7 @@ enum Commands {
     /// Create, list, change and revoke AI agents and their tokens.
     #[command(after_help = agent::EXAMPLES)]
     Agent(agent::AgentArgs),
-    /// Print a one-time code for a client's own token.
-    ///
-    /// The code is printed as text and as a QR code.
+    /// Print a one-time code that a client exchanges for its own token.
     Pair(pair::PairArgs),
     /// Connect a stdio-only client to a gatewren elsewhere.
     ///

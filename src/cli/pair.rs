@@ -3,8 +3,6 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use qrcode::render::unicode::Dense1x2;
-use qrcode::{EcLevel, QrCode};
 use serde_json::json;
 
 use super::agent::NewAgentArgs;
@@ -89,7 +87,7 @@ fn act(args: &PairArgs) -> Result<String, String> {
     if args.json {
         return Ok(shown.json());
     }
-    shown.words()
+    Ok(shown.words())
 }
 
 /// Returns where the server listens, if only clients on this machine reach it.
@@ -168,7 +166,7 @@ impl Shown {
         .to_string()
     }
 
-    fn words(&self) -> Result<String, String> {
+    fn words(&self) -> String {
         let Self {
             name,
             code,
@@ -177,26 +175,14 @@ impl Shown {
             ..
         } = self;
         let valid = valid_until(self.expires_ms);
-        let (qr, whose, remedy) = match &self.only_here {
-            // A phone, which would scan it, is another machine.
-            Some(remedy) => (String::new(), "this", format!("\n\n{remedy}")),
-            None => (self.qr_code()? + "\n", "the client's", String::new()),
+        let (whose, remedy) = match &self.only_here {
+            Some(remedy) => ("this", format!("\n\n{remedy}")),
+            None => ("the client's", String::new()),
         };
-        Ok(format!(
-            "{qr}The code for {name}, valid once until {until}:\n  {code}\nThe client gets a token {valid}.\n\nOn \
-             {whose} machine, as the command of an MCP server:\n  gatewren bridge --pair {code}\n\nThe pin of \
-             this server is {pin}{remedy}"
-        ))
-    }
-
-    fn qr_code(&self) -> Result<String, String> {
-        let qr = QrCode::with_error_correction_level(&self.link, EcLevel::L);
-        let qr = qr.map_err(|e| format!("cannot create the QR code: {e}"))?;
-        // Inverted: most terminals have a dark background, and dark modules are left blank.
-        Ok(qr
-            .render::<Dense1x2>()
-            .dark_color(Dense1x2::Light)
-            .light_color(Dense1x2::Dark)
-            .build())
+        format!(
+            "The code for {name}, valid once until {until}:\n  {code}\nThe client gets a token {valid}.\n\nOn {whose} \
+             machine, as the command of an MCP server:\n  gatewren bridge --pair {code}\nwithout gatewren, as on \
+             Windows and macOS:\n  gatewren-bridge --pair {code}\n\nThe pin of this server is {pin}{remedy}"
+        )
     }
 }

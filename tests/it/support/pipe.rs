@@ -235,6 +235,14 @@ fn here() -> Command {
 }
 
 fn launch(mut command: Command, home: &Path, log: &Path, words: &[&str]) -> Child {
+    // A bridge that was built alone passes the same tests.
+    let words = match (words, std::env::var_os("GATEWREN_BRIDGE")) {
+        (["bridge", words @ ..], Some(alone)) => {
+            command = Command::new(alone);
+            words
+        }
+        _ => words,
+    };
     command.args(words).env("XDG_STATE_HOME", home);
     command
         .env_remove("NOTIFY_SOCKET")
