@@ -6,8 +6,6 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use gatewren_base::sys::shorten;
-
 /// The codes that are sent (JSON-RPC 2.0 section 5.1; MCP 2026-07-28, basic).
 pub mod code {
     /// The body is not JSON.
@@ -121,7 +119,10 @@ impl std::error::Error for RpcError {}
 const MAX_ECHOED_CHARS: usize = 200;
 
 fn echo(text: &str) -> String {
-    shorten(text, MAX_ECHOED_CHARS)
+    match text.char_indices().nth(MAX_ECHOED_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
