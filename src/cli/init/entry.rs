@@ -108,7 +108,6 @@ async fn set_up(args: &InitArgs) -> Result<InitReport, String> {
     let answers = answers(args, &offered)?;
     let mut done = InitReport::default();
     let wanted = planned_settings(args, &settings, &answers);
-    check_agent_name(&answers, &wanted.state_dir)?;
     let makes_way = authority::must_be_replaced(&wanted)?;
     let fragment = InitFragment::next_to(&args.place.file_of_settings());
     let mut wanted_settings = answers.wanted_settings();
@@ -253,13 +252,15 @@ fn answers(args: &InitArgs, offered: &OfferedValues<'_>) -> Result<InitAnswers, 
         runtimes: (!args.runtimes.is_empty()).then(|| args.runtimes.clone()),
         profile: args.profile,
     };
-    if args.yes {
-        return Ok(given);
-    }
-    if !is_asked() {
+    let answers = if args.yes {
+        given
+    } else if is_asked() {
+        given.ask(offered)?
+    } else {
         return Err("standard input is not a terminal; use --yes and options".to_owned());
-    }
-    given.ask(offered)
+    };
+    check_agent_name(&answers, &args.place.directory(offered.settings))?;
+    Ok(answers)
 }
 
 fn listen_value(listen: Listen) -> toml::Value {
