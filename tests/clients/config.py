@@ -216,6 +216,33 @@ def codex(home):
     expect("gatewren" in run(["codex", "mcp", "get", "gatewren"], env), "it does not know it")
 
 
+def opencode(home):
+    """It is made with Bun, whose TLS library takes no address from an authority that is limited to addresses."""
+    _, words = told()
+    expect("by name, not by address" in words, words)
+    host = HOST.replace("127.0.0.1", "localhost")
+    text, _ = told(host=host)
+    config = pathlib.Path(home, ".config/opencode/opencode.json")
+    config.parent.mkdir(parents=True)
+    config.write_text(text)
+    env = environment(home, GATEWREN_TOKEN=TOKEN, NODE_EXTRA_CA_CERTS=ADDRESS["ca"])
+    check = steps(host)[-1]["code"]
+    said = run(check.split(), env)
+    expect("gatewren" in said and "connected" in said and "failed" not in said, said)
+
+
+def copilot(home):
+    """Without an account it starts no session: it lists what it was given."""
+    text, _ = told()
+    env = environment(home, GATEWREN_TOKEN=TOKEN, NODE_EXTRA_CA_CERTS=ADDRESS["ca"])
+    run(["bash", "-c", text], env)
+    said = run(["copilot", "mcp", "get", "gatewren"], env)
+    expect("Type: http" in said and ADDRESS["url"] in said and "* (all)" in said, said)
+    written = json.loads(pathlib.Path(home, ".copilot/mcp-config.json").read_text())
+    headers = written["mcpServers"]["gatewren"]["headers"]
+    expect(headers == {"Authorization": f"Bearer {TOKEN}"}, headers)
+
+
 LIBRECHAT = """
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
