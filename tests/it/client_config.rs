@@ -69,7 +69,7 @@ fn every_client_is_listed_and_gets_its_steps() {
         );
         assert!(!text.contains("gw_"), "{client}: {text}");
         assert!(words.contains("\n1. "), "{client}: {words}");
-        let last = words.lines().filter(|line| line.contains(". ")).next_back();
+        let last = words.lines().rfind(|line| line.contains(". "));
         assert!(last.unwrap().contains(". Check: "), "{client}: {words}");
         let (json, _) = tell(&home.0, &["client-config", client, "--host", &host]);
         assert_eq!(json["text"], text.trim_end(), "{client}");

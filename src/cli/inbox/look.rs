@@ -52,13 +52,12 @@ pub fn list(inbox: &InboxContext, which: &InboxListArgs, json: bool) -> Result<S
         });
     }
     let columns = terminal_size().map(|(_, columns)| columns);
-    let lines = match columns {
-        Some(columns) => print::list_on_terminal(inbox, &found, columns),
-        None => {
-            let mut rows = vec![print::HEAD.map(str::to_owned)];
-            rows.extend(found.iter().map(|change| print::cells(inbox, change)));
-            table(&rows)
-        }
+    let lines = if let Some(columns) = columns {
+        print::list_on_terminal(inbox, &found, columns)
+    } else {
+        let mut rows = vec![print::HEAD.map(str::to_owned)];
+        rows.extend(found.iter().map(|change| print::cells(inbox, change)));
+        table(&rows)
     };
     Ok(match batch {
         Some(batch) if !batch.changes.is_empty() => {

@@ -87,13 +87,13 @@ impl OwnerSite {
             (false, ["changes", id]) => change::page(&asked, id),
             (true, ["changes", id]) => decide::one(&asked, id).await,
             (true, ["grants", id]) => decide::end_grant(&asked, id).await,
-            (false, ["box"]) => moved(visit, "home"),
+            (false, ["box"]) => Ok(moved(visit, "home")),
             (false, ["agents"]) => agents::page(&asked),
             (true, ["agents"]) => agents::add(&asked).await,
             (false, ["agents", id]) => agent::page(&asked, id),
             (true, ["agents", id]) => agent::change(&asked, id).await,
-            (false, ["audit"]) => moved(visit, "activity"),
-            (false, ["audit", call]) => moved(visit, &format!("activity/{call}")),
+            (false, ["audit"]) => Ok(moved(visit, "activity")),
+            (false, ["audit", call]) => Ok(moved(visit, &format!("activity/{call}"))),
             (false, ["activity"]) => audit::page(&asked).await,
             (false, ["activity", "export"]) => audit::export(&asked),
             (false, ["activity", call]) => audit::call(&asked, call),
@@ -146,10 +146,10 @@ impl OwnerSite {
 }
 
 /// Redirects from the path of an earlier version to `path`, with the same query.
-fn moved(visit: &OwnerRequest, path: &str) -> PageResult {
+fn moved(visit: &OwnerRequest, path: &str) -> Response<ResponseBody> {
     let query = visit.target().split_once('?');
     let query = query.map_or(String::new(), |(_, query)| format!("?{query}"));
-    Ok(redirect(&format!("/owner/{path}{query}")))
+    redirect(&format!("/owner/{path}{query}"))
 }
 
 /// Returns the header that makes browsers use only TLS for this host (RFC 6797). It never covers subdomains, which

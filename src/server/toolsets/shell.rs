@@ -90,7 +90,7 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     let kept = shell.outputs().clone();
     let shell = shell.view_for(&cx.caller().reach, cx.reference());
     let outcome = shell.host(call).await.map_err(failed)?;
-    answer(&kept, ShellOutcome { note, ..outcome }, &cx)
+    Ok(answer(&kept, ShellOutcome { note, ..outcome }, &cx))
 }
 
 /// Run a command in a running container with `/bin/sh -c`, a clean environment, no input and no terminal. Returns exit
@@ -129,7 +129,7 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
     let kept = shell.outputs().clone();
     let shell = shell.view_for(&cx.caller().reach, cx.reference());
     let outcome = shell.container(&asked.container, call).await;
-    answer(&kept, outcome.map_err(failed)?, &cx)
+    Ok(answer(&kept, outcome.map_err(failed)?, &cx))
 }
 
 /// Returns the program: exactly one of the two arguments.
@@ -150,7 +150,7 @@ pub fn program(
 }
 
 /// The text is neutralised, because terminal control sequences would take effect in the terminal that shows it.
-fn answer(kept: &StoredOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<Answer> {
+fn answer(kept: &StoredOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Answer {
     let text = if cx.is_in_dialect() {
         text_in_dialect(&outcome)
     } else {
@@ -165,13 +165,13 @@ fn answer(kept: &StoredOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Result<An
             answer = answer.with_link(&format!("{OUTPUTS}{id}"), name, &words);
         }
     }
-    Ok(match outcome.stdout_raw.as_deref() {
+    match outcome.stdout_raw.as_deref() {
         Some(bytes) if !is_text(bytes) => {
             let kind = "application/octet-stream";
             answer.with_resource(ResourceContents::of_bytes(STDOUT, kind, bytes))
         }
         _ => answer,
-    })
+    }
 }
 
 /// Describes the target of a link to an output.
