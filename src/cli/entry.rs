@@ -20,7 +20,7 @@ use super::{
 /// The help of `--json` for commands that also print lists.
 const JSON_OR_LINES: &str = "Print JSON: one object, or one a line where there may be many";
 
-/// Lets AI assistants look after a home server, within the limits that its owner sets.
+/// Lets AI assistants look after your home server, within limits that you set.
 #[derive(Debug, Parser)]
 #[command(name = "gatewren", version)]
 pub struct Cli {
