@@ -17,7 +17,7 @@ const MODULES: &[(&str, &str, &str)] = &[
     ("app",           "server",   "*"),
     ("transport",     "server",   "config dispatch guard http protocol sys vault"),
     ("owner",         "server",   "auth backends config owner_actions guard http sampler state sys telemetry vault watches"),
-    ("dispatch",      "server",   "auth policy protocol registry state sys telemetry vault"),
+    ("dispatch",      "server",   "auth config policy protocol registry state sys telemetry vault"),
     ("watches",       "server",   "auth backends config http policy protocol registry state sys toolsets vault"),
     ("toolsets",      "server",   "backends history notify protocol registry sampler state sys"),
     ("notify",        "server",   "backends config http sys telemetry"),
