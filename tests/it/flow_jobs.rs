@@ -232,7 +232,7 @@ fn output_is_read_on_from_where_the_last_piece_ended() {
     assert_eq!(standing["output_bytes"], all);
     let (mut at, mut text) = (0, String::new());
     while at < all {
-        let arguments = json!({ "job": job, "offset": at, "limit_bytes": 40_959 });
+        let arguments = json!({ "job": job, "offset": at, "limit_bytes": 8_000 });
         let piece = call(&client, "job_output", arguments);
         assert_eq!(piece["offset"], at);
         text += piece["output"].as_str().unwrap();

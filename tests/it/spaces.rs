@@ -394,6 +394,14 @@ fn expanded(template: &str, container: &str) -> String {
     format!("{before}{}{after}", value.as_str().unwrap())
 }
 
+/// The answer without the similar name in it, which is one of the agent's own tools.
+fn without_suggestion(body: &str) -> String {
+    match (body.find(" did you mean"), body.find("If not:")) {
+        (Some(begin), Some(end)) => body[..begin].to_owned() + &body[end + "If not:".len()..],
+        _ => body.to_owned(),
+    }
+}
+
 fn walk_tools(home: &Home, agent: &Agent, own: Option<&str>, elsewhere: &str) {
     let own_list = agent
         .hear(&agent.client.modern("tools/list"))
@@ -404,7 +412,8 @@ fn walk_tools(home: &Home, agent: &Agent, own: Option<&str>, elsewhere: &str) {
             let call = |called: &str| agent.client.call(called, json!({}));
             let hidden = agent.hear(&call(name));
             let absent = agent.hear(&call("no_such_tool"));
-            assert_eq!(hidden.body.replace(name, "no_such_tool"), absent.body);
+            let words = without_suggestion(&hidden.body).replace(name, "no_such_tool");
+            assert_eq!(words, without_suggestion(&absent.body));
             continue;
         }
         let sets = arguments(&tool, elsewhere).len();

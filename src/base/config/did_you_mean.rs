@@ -3,14 +3,17 @@
 /// The maximum length of a word to compare. A longer one has no similar word.
 const MAX_CHARS: usize = 64;
 
-/// Returns the most similar known word, if its distance is at most a third of its length.
+/// The maximum distance. Long words with more in common than this are seldom meant.
+const MAX_CHANGES: usize = 3;
+
+/// Returns the most similar known word, if its distance is at most a third of its length and [`MAX_CHANGES`].
 pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if typed.chars().count() > MAX_CHARS {
         return None;
     }
     known
         .map(|word| (distance(typed, word), word))
-        .filter(|(away, word)| *away <= word.chars().count().div_ceil(3))
+        .filter(|(away, word)| *away <= word.chars().count().div_ceil(3).min(MAX_CHANGES))
         .min_by_key(|(away, _)| *away)
         .map(|(_, word)| word)
 }

@@ -143,7 +143,8 @@ impl HelperLaunch {
                 .ok()
                 .map(|value| format!("{name}={value}"))
         };
-        let env = ["PATH", "INVOCATION_ID", "JOURNAL_STREAM"]
+        // Its log goes to the same terminal or journal.
+        let env = ["PATH", "INVOCATION_ID", "JOURNAL_STREAM", "NO_COLOR", "TERM"]
             .into_iter()
             .filter_map(named);
         Ok(Self {

@@ -167,7 +167,7 @@ async fn output(jobs: Arc<Jobs>, asked: Output, cx: Cx) -> Result<Answer> {
         read.output_bytes,
         neutralise(&read.output)
     );
-    Ok(Answer::text(text).with_data_of_text(&read, &cx))
+    Ok(Answer::text(text).with_data_of_text(&read, &["output"], &cx))
 }
 
 /// Cancel one of your jobs: kill all processes that it started, including background ones, at once. Its work may be

@@ -285,7 +285,7 @@ fn answer(page: &LogPage, cx: &Cx) -> Answer {
             let _ = write!(text, "\n-- {name}_cursor: {}", cursor.as_str());
         }
     }
-    Answer::text(text).with_data_of_text(page, cx)
+    Answer::text(text).with_data_of_text(page, &["lines"], cx)
 }
 
 #[cfg(test)]

@@ -156,7 +156,7 @@ fn answer(kept: &StoredOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Answer {
     } else {
         text(&outcome)
     };
-    let mut answer = Answer::text(text).with_data_of_text(&outcome, cx);
+    let mut answer = Answer::text(text).with_data_of_text(&outcome, &["stdout", "stderr"], cx);
     // In this dialect a command that fails is a call that fails.
     answer.failed = cx.is_in_dialect() && !outcome.succeeded;
     for (name, output) in std::mem::take(&mut outcome.longer) {

@@ -71,24 +71,25 @@ impl Answer {
         self
     }
 
-    /// Adds the data that the text already has, such as a command's output. A long text is not sent twice, except to a
-    /// caller whose list has the tool's output schema, which requires the data.
+    /// Adds data of which the text already has some `fields`, such as a command's output. If the text is long, these are
+    /// left out of the data, except for a caller whose list has the tool's output schema, which requires them.
     #[must_use]
-    pub fn with_data_of_text(self, data: &impl Serialize, cx: &Cx) -> Self {
+    pub fn with_data_of_text(self, data: &impl Serialize, fields: &[&str], cx: &Cx) -> Self {
         /// The maximum size of a text that is sent twice, in bytes.
         const TWICE: usize = 8 << 10;
         let texts = self.content.iter().map(|block| match block {
             Content::Text { text, .. } => text.len(),
             _ => 0,
         });
-        if texts.sum::<usize>() > TWICE && !cx.caller().has_answer_schemas {
-            return self;
+        // Cannot fail: all keys are strings and all numbers are finite.
+        let mut data = serde_json::to_value(data).unwrap_or_default();
+        if texts.sum::<usize>() > TWICE
+            && !cx.caller().has_answer_schemas
+            && let Some(object) = data.as_object_mut()
+        {
+            object.retain(|name, _| !fields.contains(&name.as_str()));
         }
-        Self {
-            // Cannot fail: all keys are strings and all numbers are finite.
-            structured: SerializedJson::of(data).ok(),
-            ..self
-        }
+        self.with_data(&data)
     }
 
     /// Adds a link to the complete data, such as `gatewren:///public/serverInfo`.
