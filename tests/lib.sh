@@ -219,10 +219,12 @@ need_gatewren() {
     export GATEWREN_BIN
 }
 
-# executable KIND: the paths of the executables of that kind (bin, lib for the unit tests of each crate, test for the
-# integration tests) in Cargo's messages on standard input, one on each line.
+# executable KIND: the paths of the executables of that kind (bin for the program itself, lib for the unit tests of each
+# crate, test for the integration tests) in Cargo's messages on standard input, one on each line.
 executable() {
-    sed -n 's/.*"target":{"kind":\["'"$1"'"\].*"executable":"\([^"]*\)".*/\1/p'
+    local name='[^"]*'
+    [ "$1" != bin ] || name=gatewren
+    sed -n 's/.*"target":{"kind":\["'"$1"'"\],[^}]*"name":"'"$name"'".*"executable":"\([^"]*\)".*/\1/p'
 }
 
 # need_tests: builds the binary, the unit tests and the integration tests in one run of Cargo; their paths are in
