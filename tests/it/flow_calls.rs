@@ -356,7 +356,9 @@ fn long_output_is_cut_in_the_middle_and_strange_bytes_are_replaced() {
     let answer = server.client().call("system_shell", long).send();
     let (text, long) = (answer.result()["content"][0]["text"].clone(), answer.data());
     let text = text.as_str().unwrap();
-    assert!(text.contains("\nfirst\n") && text.trim_end().ends_with("last") && text.len() < 100_000);
+    assert!(
+        text.contains("\nfirst\n") && text.trim_end().ends_with("last") && text.len() < 100_000
+    );
     // Sent once: as text.
     assert!(long["stdout"].is_null() && long["exit_code"] == 0, "{long}");
     assert_eq!(

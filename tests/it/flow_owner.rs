@@ -308,7 +308,9 @@ fn a_listed_page_uses_the_cookie_of_an_agent_and_never_the_owners() {
         200
     );
     assert_eq!(from(call(&client, &of_owner), LISTED).status, 403);
-    let page = client.request("GET", "/owner/home").without("authorization");
+    let page = client
+        .request("GET", "/owner/home")
+        .without("authorization");
     let page = from(page.header("cookie", &of_owner), LISTED);
     // A browser shows a linked page, and lets no script of another page read it.
     assert_eq!((page.status, page.header(credentials)), (200, None));

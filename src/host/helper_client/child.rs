@@ -144,9 +144,15 @@ impl HelperLaunch {
                 .map(|value| format!("{name}={value}"))
         };
         // Its log goes to the same terminal or journal.
-        let env = ["PATH", "INVOCATION_ID", "JOURNAL_STREAM", "NO_COLOR", "TERM"]
-            .into_iter()
-            .filter_map(named);
+        let env = [
+            "PATH",
+            "INVOCATION_ID",
+            "JOURNAL_STREAM",
+            "NO_COLOR",
+            "TERM",
+        ]
+        .into_iter()
+        .filter_map(named);
         Ok(Self {
             exe: CString::new(exe.as_os_str().as_bytes())?,
             argv,
