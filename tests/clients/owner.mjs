@@ -24,7 +24,8 @@ export class Owner {
     }
     form.append('decision', 'approve');
     if (!form.has('agent')) {
-      form.append('name', 'a program');
+      // As most owners do: the name that the page proposes.
+      form.append('name', text.match(/name="name" value="([^"]*)"/)[1]);
       form.append('policy', 'observe');
     }
     const origin = this.#base;

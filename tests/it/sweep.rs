@@ -371,7 +371,8 @@ fn refusal(tool: &str, what: &str, rpc: &Value) -> String {
 
 /// Returns what an error says twice: a sentence, or a tool's name in the error and in its hint.
 fn repeated(words: &str) -> Option<&str> {
-    let (error, hint) = words.split_once('\n')?;
+    // The error may quote a value of several lines.
+    let (error, hint) = words.rsplit_once('\n')?;
     let is_of_name = |c: char| c.is_ascii_lowercase() || c == '_';
     let names = hint.split(|c| !is_of_name(c));
     let sentences = hint.split_inclusive('.').map(str::trim);
