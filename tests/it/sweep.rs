@@ -439,7 +439,7 @@ fn what_changes_a_container_answers_as_its_schema_says() {
     }
     let listed = place.client.modern("tools/list");
     wait_until("it may do everything", IN_TIME, || {
-        !listed.send().body.contains("owner's approval")
+        !listed.send().body.contains("Needs approval")
     });
     let tools = place.tools();
     for (name, more) in [
