@@ -20,6 +20,7 @@ RUST_RESULT = re.compile(r"^test result: [^.]*\. (\d+) passed; (\d+) failed; (\d
 RUST_TEST = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (\w+).*?<([\d.]+)s>$", re.M)
 RUST_FAILURE = re.compile(r"^test \S+(?: - should panic)? \.\.\. FAILED.*$", re.M)
 RUST_DONE = re.compile(r"^test \S+.* \.\.\. (?:ok|FAILED)", re.M)
+RUST_SLOW = re.compile(r"^test (\S+) has been running for over", re.M)
 PANIC = re.compile(r"^thread '.*panicked at (?:.*\n){1,6}", re.M)
 
 
@@ -56,9 +57,17 @@ class Part:
         nothing = self.passed + self.failed + self.skipped == 0
         # A part that ended badly without naming a failure, or that did nothing at all, has failed.
         if (self.status != 0 and self.failed == 0) or nothing:
-            why = "it reached its time limit" if self.status in (124, 137) else f"exit status {self.status}"
+            why = self.why_it_ended()
             self.failures.append(f"not ok {self.name}: {why}, {self.passed} passed; see {self.log}")
             self.failed += 1
+
+    def why_it_ended(self):
+        """With the Rust tests that had not ended when the part reached its limit."""
+        if self.status not in (124, 137):
+            return f"exit status {self.status}"
+        done = {name for name, _, _ in RUST_TEST.findall(self.text)}
+        left = [name for name in RUST_SLOW.findall(self.text) if name not in done]
+        return "it reached its time limit" + (f" while {' and '.join(left)} ran" if left else "")
 
     def print_failures(self):
         for line in self.failures:

@@ -16,7 +16,9 @@ use crate::support::agents::admit_to_everything;
 use crate::support::client::Client;
 use crate::support::container::Containers;
 use crate::support::helper::{Helper, LONG_MS};
-use crate::support::machine::{IN_TIME, call_cgroups, cgroup2, is_alive, marked, skip, wait_until};
+use crate::support::machine::{
+    IN_TIME, SetOnDrop, call_cgroups, cgroup2, is_alive, marked, skip, wait_until,
+};
 use crate::support::server::{Directory, Server, server};
 
 /// Makes files of all kinds: owners, permissions, hard and symbolic links, holes, attributes, odd names.
@@ -800,13 +802,13 @@ fn a_directory_comes_back_nowhere_else_when_its_parent_is_swapped_for_a_link() {
                 std::thread::sleep(Duration::from_millis(3));
             }
         });
+        let _over = SetOnDrop(&is_over);
         for n in 0..TRIES {
             let to = path(&format!("back/in/new{n}"));
             let back = json!({ "target": "local", "backup": made["backup"], "path": to });
             let answer = home.agent.call("backup_restore", back).send();
             landed += usize::from(answer.result()["isError"] != true);
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     assert!(landed > 0, "none came back");
     assert_eq!(names(&outside), [""; 0]);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::agents::admit;
 use crate::support::client::Client;
 use crate::support::engines::{Engine, EngineKind};
-use crate::support::machine::{IN_TIME, marker, wait_until};
+use crate::support::machine::{IN_TIME, SetOnDrop, marker, wait_until};
 use crate::support::server::{Server, has_sqlite3, server};
 
 /// Both engines, and a server that serves them.
@@ -132,15 +132,6 @@ fn prompts_and_completions_take_references_and_names() {
     );
 }
 
-/// Ends a loop in another thread when it is dropped, also by a panic.
-struct Until<'a>(&'a AtomicBool);
-
-impl Drop for Until<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Runs something while another program empties the state of its containers, again and again: the server puts them back
 /// a moment later each time.
 fn without_containers(server: &Server, run: impl FnOnce()) {
@@ -153,7 +144,7 @@ fn without_containers(server: &Server, run: impl FnOnce()) {
                 ]));
             }
         });
-        let _until = Until(&is_over);
+        let _over = SetOnDrop(&is_over);
         let pointer = json!({ "pointer": "/public/packageData" });
         let look = server.client().call("state_get", pointer);
         wait_until("the state has them no more", IN_TIME, || {

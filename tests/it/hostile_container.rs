@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::container::Containers;
 use crate::support::helper::Helper;
-use crate::support::machine::skip;
+use crate::support::machine::{SetOnDrop, skip};
 use crate::support::server::{Directory, Server, server};
 
 /// The maximum length of a response about a container, whatever the container contains.
@@ -98,15 +98,6 @@ fn what_a_container_says_of_itself_is_plain_and_short_and_its_own() {
     assert!(!info().to_string().contains("outside"));
 }
 
-/// Sets a flag on drop, also in a failing test: the thread that reads the flag then ends.
-struct OnDrop<'a>(&'a AtomicBool);
-
-impl Drop for OnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn a_pipe_or_a_device_in_the_place_of_a_file_is_refused_unopened() {
     const ROUNDS: usize = 50;
@@ -141,7 +132,7 @@ fn a_pipe_or_a_device_in_the_place_of_a_file_is_refused_unopened() {
                     assert_eq!(refused.raw_os_error(), Some(Errno::ENXIO as i32));
                 }
             });
-            let stop = OnDrop(&stop);
+            let stop = SetOnDrop(&stop);
             for _ in 0..ROUNDS {
                 is_refused();
             }

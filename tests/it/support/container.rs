@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::machine::{IN_TIME, install_program, is_root, marker, skip, wait_until};
+use super::machine::{IN_TIME, install_program, is_root, limited, marker, skip, wait_until};
 use super::server::Directory;
 
 /// The static program that such a container consists of.
@@ -81,7 +81,7 @@ impl Containers {
 
     /// Runs one of LXC's tools on a container, outside gatewren.
     pub fn tool(&self, tool: &str, name: &str, args: &[&str]) -> String {
-        let mut command = Command::new(tool);
+        let mut command = limited(tool);
         command
             .arg("-P")
             .arg(&self.path)

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::helper::Helper;
-use super::machine::{IN_TIME, is_alive, is_root, marker, skip, wait_until};
+use super::machine::{IN_TIME, is_alive, is_root, limited, marker, skip, wait_until};
 use super::server::Directory;
 
 /// The program of the lab's images, which starts processes that are hard to end.
@@ -251,7 +251,7 @@ impl Engine {
 
     fn lab_command(&self) -> Command {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab");
-        let mut command = Command::new(script.join(self.kind.name()));
+        let mut command = limited(script.join(self.kind.name()));
         command.env("GATEWREN_LAB", &self.lab);
         command
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use serde_json::{Value, json};
 
-use super::machine::IN_TIME;
+use super::machine::{IN_TIME, exit_of};
 
 /// The longest timeout that the helper accepts for a command; no test waits for it.
 pub const LONG_MS: u64 = 300_000;
@@ -217,7 +217,7 @@ impl Drop for Helper {
     fn drop(&mut self) {
         let pid = nix::unistd::Pid::from_raw(self.pid());
         let _ = nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM);
-        let _ = self.process.wait();
+        exit_of("the helper", &mut self.process);
         if let Some(front) = &mut self.front {
             let _ = front.kill();
             let _ = front.wait();

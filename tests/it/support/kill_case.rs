@@ -7,7 +7,9 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::helper::{Call, Helper};
-use super::machine::{IN_TIME, call_cgroups, holds_within, is_alive, wait_until, with_time_enough};
+use super::machine::{
+    IN_TIME, call_cgroups, exit_of, holds_within, is_alive, wait_until, with_time_enough,
+};
 
 /// The shortest timeout of a call that must expire while all of its processes run.
 const SHORTEST: Duration = Duration::from_secs(4);
@@ -116,7 +118,7 @@ fn end_calls(end: CallsEnd, helper: &mut Helper, calls: Vec<Call>) {
                 let ending = call.finish().ending;
                 assert_eq!(ending, json!({ "killed": { "why": "shutdown" } }));
             }
-            assert!(helper.process.wait().unwrap().success());
+            assert!(exit_of("the helper", &mut helper.process).success());
         }
         CallsEnd::HelperSigkill => {
             helper.process.kill().unwrap();
@@ -126,7 +128,7 @@ fn end_calls(end: CallsEnd, helper: &mut Helper, calls: Vec<Call>) {
         CallsEnd::FrontSigkill => {
             helper.kill_front();
             wait_until("the helper ends", IN_TIME, || !is_alive(helper.pid()));
-            assert!(helper.process.wait().unwrap().success());
+            assert!(exit_of("the helper", &mut helper.process).success());
             drop(calls);
         }
     }

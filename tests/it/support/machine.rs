@@ -1,10 +1,11 @@
 //! The resources that this machine has for tests, and the processes that run on it.
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,10 @@ pub const IN_TIME: Duration = Duration::from_mins(2);
 
 /// The longest timeout of a command, in seconds, for commands that must outlast their test; the default is 30.
 pub const LONG_S: u32 = 300;
+
+/// The time limit of a program of LXC or an engine, in seconds. Without it, a program that hangs would never let its test
+/// end.
+const LIMIT_S: &str = "300";
 
 /// The pause between two checks.
 const LOOK: Duration = Duration::from_millis(5);
@@ -109,6 +114,16 @@ pub fn is_alive(pid: i32) -> bool {
     !matches!(state, None | Some('Z' | 'X'))
 }
 
+/// Sets a flag on drop, also in a failing test. A thread that runs until the flag is set would otherwise go on for ever,
+/// and so would the test, which waits for the thread.
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Waits until `condition` holds.
 pub fn wait_until(what: &str, bound: Duration, condition: impl FnMut() -> bool) {
     assert!(
@@ -129,13 +144,53 @@ pub fn holds_within(bound: Duration, mut condition: impl FnMut() -> bool) -> boo
     true
 }
 
+/// Returns a command for a program that is killed when it has run for [`LIMIT_S`] seconds.
+pub fn limited(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "10", LIMIT_S]).arg(program);
+    command
+}
+
+/// Waits until a process ends, and returns how. A process that hangs is killed, and the test fails with what its threads
+/// wait for.
+pub fn exit_of(what: &str, process: &mut Child) -> ExitStatus {
+    let mut status = None;
+    let ended = holds_within(IN_TIME, || {
+        status = process.try_wait().unwrap();
+        status.is_some()
+    });
+    if !ended {
+        let threads = waits_of(process.id());
+        let _ = process.kill();
+        let _ = process.wait();
+        assert!(
+            std::thread::panicking(),
+            "{what} has not ended within {IN_TIME:?}:\n{threads}"
+        );
+    }
+    status.unwrap_or_default()
+}
+
+/// Returns a line for each thread of a process: its name, state and the system call that it is in (proc(5)).
+fn waits_of(pid: u32) -> String {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let line = |task: PathBuf| {
+        let read = |name: &str| fs::read_to_string(task.join(name)).unwrap_or_default();
+        let (stat, call, place) = (read("stat"), read("syscall"), read("wchan"));
+        let stat: String = stat.chars().take(60).collect();
+        format!("{stat} | {} | {place}\n", call.trim())
+    };
+    let tasks = tasks.into_iter().flatten().flatten();
+    tasks.map(|task| line(task.path())).collect()
+}
+
 /// Tries an action that must be in flight before a time limit of the test expires, the shortest limit first. On a
-/// machine that is too slow for it, `attempt` returns `None` and gets four times the limit.
+/// machine that is too slow for it, `attempt` returns `None` and gets a longer one, up to 32 times the shortest.
 pub fn with_time_enough<T>(
     shortest: Duration,
     mut attempt: impl FnMut(Duration) -> Option<T>,
 ) -> T {
-    let times = [1, 4, 16].map(|factor| shortest * factor);
+    let times = [1, 4, 16, 32].map(|factor| shortest * factor);
     let done = times.into_iter().find_map(&mut attempt);
     done.unwrap_or_else(|| panic!("it was not under way within any of {times:?}"))
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::engines::{Engine, EngineKind};
-use super::machine::{IN_TIME, is_alive, skip, wait_until};
+use super::machine::{IN_TIME, exit_of, is_alive, skip, wait_until};
 use super::namespace::NetworkNamespace;
 
 /// Waits for the end of the tests, even by a crash, then kills the server and deletes its directory.
@@ -452,12 +452,7 @@ impl Server {
 
     /// Waits for its exit.
     pub fn ended(&mut self) -> ExitStatus {
-        let mut status = None;
-        wait_until("it ends", IN_TIME, || {
-            status = self.process.try_wait().unwrap();
-            status.is_some()
-        });
-        status.unwrap()
+        exit_of("the server", &mut self.process)
     }
 
     /// Returns its output after the first line; only after it has exited.
