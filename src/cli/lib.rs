@@ -35,7 +35,6 @@ mod state;
 mod status;
 mod tool_figures;
 mod tool_table;
-mod tool_undo;
 mod top;
 mod try_out;
 mod units;

@@ -5,6 +5,8 @@ pub mod app;
 pub mod dispatch;
 pub mod notify;
 pub mod owner;
+pub mod tool_sentences;
+pub mod tool_undo;
 pub mod toolsets;
 pub mod transport;
 pub mod watches;

@@ -89,6 +89,7 @@ await it('what an agent proposes appears by itself', async () => {
 await it('a change shows agent, risk, reason, what would differ; approving runs it', async () => {
   await page.getByRole('link', { name: 'state_put' }).click();
   const main = await page.textContent('main');
+  expect(/^Change the state at .+ state_put$/.test(await heading(page)), await heading(page));
   for (const part of ['state_put', 'proposer', 'as planned', "agent's own words", '<img src=x', 'SHA-256']) {
     expect(main.includes(part), `${part} is not in: ${main}`);
   }
@@ -226,6 +227,11 @@ await it('the box: what it is, what it uses, what changed and who did it', async
   for (const part of ['CPU', 'Memory', 'Fullest disk', 'Recent changes', 'observer']) {
     expect(main.includes(part), `${part} is not in: ${main.slice(0, 500)}`);
   }
+  expect(!main.includes('/public/') && !main.includes('seen'), `pointers are shown: ${main}`);
+  for (const part of ['Notification: ', 'ui/notes']) expect(main.includes(part), `${part} is not in: ${main}`);
+  const time = page.locator('tbody time').first();
+  expect(/^(just now|\d+ (min|h) ago)$/.test(await time.textContent()), await time.textContent());
+  expect(/\d:\d\d/.test(await time.getAttribute('title')), await time.getAttribute('title'));
   await looksRight('home');
   await page.goto(`${origin}/owner/containers`);
   expect(await heading(page) === 'Containers', await heading(page));
@@ -300,8 +306,9 @@ await it('a theme is kept, without scripts, and back on the page that it was cho
 
 await it('the audit: found by agent, one call in full, the chain, all of it', async () => {
   await page.goto(`${origin}/owner/activity`);
-  await page.getByLabel('Agent').fill('proposer');
+  await page.getByLabel('Agent').selectOption('proposer');
   await page.getByRole('button', { name: 'Search' }).click();
+  expect(await page.getByLabel('Agent').locator(':checked').textContent() === 'proposer', 'the choice is forgotten');
   const rows = page.locator('tbody tr');
   expect(await rows.count() > 3, `${await rows.count()} rows`);
   expect((await rows.allTextContents()).every((row) => row.includes('proposer')), 'others are among them');
@@ -310,11 +317,22 @@ await it('the audit: found by agent, one call in full, the chain, all of it', as
   expect((await page.textContent('main')).includes('Arguments, without secrets'), 'it is not shown in full');
   await shot(page, kind, 'call');
   await callTool(proposer, 'propose_change', { tool: 'no_such_tool', arguments: {}, reason: 'to see it fail' });
-  await page.goto(`${origin}/owner/activity?outcome=failed`);
-  const reasons = await page.locator('tbody tr .soft').allTextContents();
-  expect(reasons.length > 0 && reasons.length === await page.locator('tbody tr').count(), 'a failed call gives no reason');
+  // The outcome is written a moment after the answer.
+  const failed = page.locator('tbody tr');
+  for (let tries = 0; tries < 100 && !(await failed.allTextContents()).some((row) => row.includes('propose_change')); tries++) {
+    await page.goto(`${origin}/owner/activity?outcome=failed`);
+  }
+  expect(await page.locator('.shortcuts [aria-current]').textContent() === 'Failed', 'no shortcut is marked');
+  const reasons = await failed.locator('.soft').allTextContents();
+  expect(reasons.length > 0 && reasons.length === await failed.count(),
+    `a failed call gives no reason: ${(await failed.allTextContents()).join(' / ')}`);
   await page.locator('tbody tr').first().getByRole('link').click();
   expect((await page.textContent('dl')).includes(reasons[0].replace('…', '')), `the page of a call has no ${reasons[0]}`);
+  await page.goto(`${origin}/owner/activity?outcome=bogus`);
+  expect((await page.textContent('main')).includes("There is no outcome 'bogus'; use one of ok, failed"), 'a wrong word is not told of');
+  await page.goto(`${origin}/owner/activity`);
+  await page.locator('.shortcuts').getByRole('link', { name: 'Proposed' }).click();
+  expect(page.url().endsWith('?decision=propose') && await failed.count() > 0, page.url());
   await page.goto(`${origin}/owner/activity?verify=1`);
   expect((await page.textContent('main')).includes('The chain is intact'), 'the chain is not verified');
   const [download] = await Promise.all([

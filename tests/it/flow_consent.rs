@@ -167,6 +167,53 @@ fn approving_a_page_runs_nothing_that_the_page_did_not_show() {
 }
 
 #[test]
+fn a_request_is_a_sentence_and_one_that_loses_data_stands_out() {
+    let place = Place::new();
+    let command = place.propose("true");
+    let arguments = json!({ "container": "web" });
+    let call = place.client.call("container_destroy", arguments);
+    let data = call.send().data();
+    let destroy = data["change"].as_str().unwrap();
+    let page = place.page("/owner/inbox");
+    let article = |id: &str| {
+        let begin = page.body.find(&format!("<article id=\"{id}\"")).unwrap();
+        page.body[begin..]
+            .split("</article>")
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    let (command, destroyed) = (article(&command), article(destroy));
+    assert!(
+        command.contains("Run a command on the server "),
+        "{command}"
+    );
+    assert!(
+        !command.contains("class=\"loses\"") && !command.contains("for good"),
+        "{command}"
+    );
+    assert!(
+        destroyed.contains("Delete the container <strong>"),
+        "{destroyed}"
+    );
+    assert!(
+        destroyed.contains("</strong> and all its files <code class=\"soft\">"),
+        "{destroyed}"
+    );
+    assert!(destroyed.contains("class=\"loses\""), "{destroyed}");
+    assert!(
+        destroyed.contains("deletes or replaces data for good"),
+        "{destroyed}"
+    );
+    let own = place.page(&format!("/owner/changes/{destroy}"));
+    assert!(
+        own.body.contains("<h1>Delete the container <strong>"),
+        "{}",
+        own.body
+    );
+}
+
+#[test]
 fn a_page_is_not_approved_when_something_came_in_since() {
     let place = Place::new();
     let ids = [place.propose("true 1"), place.propose("true 2")];

@@ -408,6 +408,25 @@ fn each_answer_has_browsers_use_the_host_name_over_tls_alone() {
 }
 
 #[test]
+fn a_page_asks_for_the_script_and_style_of_its_own_version() {
+    let home = Directory::new();
+    let server = house(&home);
+    let client = server.client();
+    let get = |path: &str| client.request("GET", path).without("authorization").send();
+    let page = get("/owner/sign-in").body;
+    for (file, media) in [("style.css", "text/css"), ("page.js", "text/javascript")] {
+        let path = format!("/owner/{file}?v={}", env!("CARGO_PKG_VERSION"));
+        assert!(page.contains(&format!("\"{path}\"")), "{path}: {page}");
+        let asset = get(&path);
+        let kind = asset.header("content-type").unwrap();
+        assert!(
+            asset.status == 200 && kind.starts_with(media),
+            "{path}: {kind}"
+        );
+    }
+}
+
+#[test]
 fn browsers_are_led_to_the_page_and_others_find_nothing() {
     let home = Directory::new();
     let server = house(&home);

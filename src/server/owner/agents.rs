@@ -9,7 +9,7 @@ use super::confirm::confirm;
 use super::connect::{AuthorityFile, authority_file, mcp_url};
 use super::header::Tab;
 use super::page_error::PageError;
-use super::parts::{name, notice, proof, table, time_or};
+use super::parts::{exact_time, name, notice, proof, table, time_or};
 use super::site::{PageResult, SignedInRequest};
 use super::{schedules, texts};
 use gatewren_base::sys::now_ms;
@@ -131,7 +131,7 @@ pub fn token_page(
         section {
             h2 { (texts::TOKEN) }
             p { (texts::TOKEN_ONCE) }
-            p { (texts::VALID_UNTIL) ": " (time_or(agent.expires_ms, texts::NO_END)) }
+            p { (texts::VALID_UNTIL) ": " (agent.expires_ms.map_or_else(|| html! { (texts::NO_END) }, exact_time)) }
             pre id="token" { (token) }
             button type="button" class="plain" data-copy="token" data-done=(texts::COPIED) hidden { (texts::COPY) }
             div class="qr" role="img" aria-label=(texts::QR) { (qr(token)?) }

@@ -7,19 +7,18 @@ use hyper::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValu
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::activity_filter::{ActivityFilter, filter_form};
 use super::container_parts::target;
 use super::frame::add_guards;
 use super::header::Tab;
 use super::page_error::PageError;
-use super::parts::{name, notice, table, time};
+use super::parts::{exact_time, name, notice, table, time};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use gatewren_base::sys::{sanitize_lines, shorten};
 use gatewren_gate::http::ResponseBody;
-use gatewren_gate::owner_actions::{CallStatus, HumanTimestamp, export_header};
-use gatewren_store::vault::{
-    AuditCall, AuditLine, AuditReader, CallFilter, ChainVerification, ExactArguments,
-};
+use gatewren_gate::owner_actions::{CallStatus, export_header};
+use gatewren_store::vault::{AuditCall, AuditLine, AuditReader, ChainVerification, ExactArguments};
 
 /// The number of calls that are listed; an earlier time shows earlier ones.
 const LISTED: u32 = 100;
@@ -27,40 +26,12 @@ const LISTED: u32 = 100;
 /// The maximum size of an export in bytes; the command line has no such limit.
 const MAX_EXPORT: usize = 64 << 20;
 
-/// The fields that calls can be filtered by.
-const FIELDS: [(&str, &str); 5] = [
-    ("agent", texts::AGENT),
-    ("tool", texts::TOOL),
-    ("target", texts::TARGET),
-    ("decision", texts::DECISION),
-    ("outcome", texts::OUTCOME),
-];
-
 /// Renders the page.
 pub async fn page(asked: &SignedInRequest<'_>) -> PageResult {
-    let field = |name: &str| {
-        asked
-            .visit
-            .query(name)
-            .filter(|text| !text.trim().is_empty())
-    };
-    let moment = |name: &str| {
-        field(name)
-            .map(|text| text.parse::<HumanTimestamp>())
-            .transpose()
-    };
-    let (since, until) = (moment("since"), moment("until"));
-    let wrong = since.as_ref().err().or(until.as_ref().err()).cloned();
-    let wanted = CallFilter {
-        agent: field("agent"),
-        tool: field("tool"),
-        target: field("target"),
-        decision: field("decision"),
-        outcome: field("outcome"),
-        since_ms: since.ok().flatten().map(|moment| moment.0),
-        until_ms: until.ok().flatten().map(|moment| moment.0),
-        limit: LISTED,
-    };
+    let ActivityFilter {
+        calls: wanted,
+        wrong,
+    } = ActivityFilter::of(asked, LISTED);
     let verify = asked.visit.query("verify").is_some();
     let file = asked.site.file("vault.db");
     // On a blocking thread: verification reads every row.
@@ -74,14 +45,7 @@ pub async fn page(asked: &SignedInRequest<'_>) -> PageResult {
         h1 { (texts::ACTIVITY) }
         @if let Some(words) = &wrong { (notice(words, true)) }
         @if let Some(chain) = &chain { (chain_words(chain)) }
-        form method="get" action="/owner/activity" {
-            div class="search" {
-                @for (id, label) in FIELDS { (search_field(asked, id, label)) }
-                (search_field(asked, "since", texts::SINCE))
-                (search_field(asked, "until", texts::BEFORE))
-                button { (texts::SEARCH) }
-            }
-        }
+        (filter_form(asked)?)
         p class="row" {
             a class="button plain" href="/owner/activity?verify=1" { (texts::VERIFY) }
             a class="button plain" href="/owner/activity/export" download="gatewren-audit.jsonl" { (texts::EXPORT) }
@@ -90,16 +54,6 @@ pub async fn page(asked: &SignedInRequest<'_>) -> PageResult {
         @if calls.len() >= LISTED as usize { p class="soft" { (texts::MORE_CALLS) } }
     };
     asked.page(Tab::Activity, texts::ACTIVITY, false, content)
-}
-
-fn search_field(asked: &SignedInRequest<'_>, id: &str, label: &str) -> Markup {
-    let value = asked.visit.query(id).unwrap_or_default();
-    html! {
-        div {
-            label for=(id) { (label) }
-            input type="text" id=(id) name=(id) value=(value) autocomplete="off";
-        }
-    }
 }
 
 fn chain_words(chain: &ChainVerification) -> Markup {
@@ -191,8 +145,8 @@ pub fn call(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
         h1 { (text(call.tool.as_ref())) }
         section {
             dl {
-                dt { (texts::BEGAN) } dd { (time(ms(call.at_ms))) }
-                @if let Some(end) = end { dt { (texts::ENDED_AT) } dd { (time(ms(end.at_ms))) } }
+                dt { (texts::BEGAN) } dd { (exact_time(ms(call.at_ms))) }
+                @if let Some(end) = end { dt { (texts::ENDED_AT) } dd { (exact_time(ms(end.at_ms))) } }
                 @for (what, value) in rows { @if let Some(value) = value { dt { (what) } dd { (name(&value)) } } }
                 @if let Some(change) = &call.change {
                     @if change.starts_with("sch_") {

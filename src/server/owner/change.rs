@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::change_parts::{about, decision, facts, names, reject};
+use super::change_parts::{decision, facts, headline, names, reject};
 use super::grant_form::fields;
 use super::header::Tab;
 use super::page_error::PageError;
@@ -24,7 +24,7 @@ pub fn page(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let target = change.target.as_deref().unwrap_or_default();
     let title = exact_line(format!("{} {target}", change.tool).trim_end());
     let content = html! {
-        h1 { (name(&change.tool)) " " (about(&change)) }
+        h1 { (headline(&change)) }
         (asked.render_notice())
         article { (facts(asked, &change, &names)?) }
         @if change.status == ChangeStatus::Pending { (decision(asked, &change, &fields(&change))) }

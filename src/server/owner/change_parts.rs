@@ -10,6 +10,7 @@ use super::page_error::PageError;
 use super::parts::{name, notes, notice, proof, time};
 use super::site::{OwnerSite, SignedInRequest};
 use super::texts;
+use crate::tool_sentences::{loses_data, sentence};
 use crate::watches::watch_words;
 use gatewren_base::sys::{exact_lines, text_notes};
 use gatewren_gate::owner_actions::{Staleness, exact_arguments, find_staleness, schedule_words};
@@ -37,6 +38,21 @@ pub fn path(change: &Change) -> String {
 /// Renders the target of a change.
 pub fn about(change: &Change) -> Markup {
     html! { @if let Some(about) = &change.target { (target(about)) } }
+}
+
+/// Renders what a change does, in a sentence, and the tool's name.
+pub fn headline(change: &Change) -> Markup {
+    html! {
+        @match sentence(&change.tool, change.target.is_some()) {
+            Some((before, after)) => { (before) strong { (about(change)) } (after) " " code class="soft" { (name(&change.tool)) } }
+            None => { (name(&change.tool)) " " (about(change)) }
+        }
+    }
+}
+
+/// The CSS class of a change: one that loses data stands out.
+pub fn change_class(change: &Change) -> Option<&'static str> {
+    loses_data(&change.tool).then_some("loses")
 }
 
 /// Renders the status of a change.
@@ -127,7 +143,9 @@ pub fn facts(
     Ok(html! {
         @if change.proven_arguments().is_none() { (notice(texts::ALTERED, true)) }
         p {
-            (status_tag(change)) " " (risk)
+            (status_tag(change)) " "
+            @if loses_data(&change.tool) { span class="tag bad" { (texts::LOSES_DATA) } " " }
+            (risk)
             @if change.moved.is_some() { " " span class="tag warn" { (texts::MOVED) } }
         }
         p { (of(names, &change.agent)) ", " (time(change.created_ms)) }

@@ -7,9 +7,11 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use maud::{DOCTYPE, Markup, html};
 
+use super::asset_address::{SCRIPT, STYLE};
 use super::header::PageHeader;
 use super::texts;
 use super::theme::Theme;
+use gatewren_base::sys::now_ms;
 use gatewren_gate::http::{ResponseBody, empty};
 
 /// All content is loaded from this server, nothing is inline, and no other page may embed this one in a frame.
@@ -59,15 +61,15 @@ impl OwnerPage<'_> {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover";
                     title { @if waiting > 0 { "(" (waiting) ") " } (self.title) " · " (name) }
-                    link rel="stylesheet" href="/owner/style.css";
+                    link rel="stylesheet" href=(STYLE);
                     link rel="icon" href="/owner/icon.svg" type="image/svg+xml";
-                    script src="/owner/page.js" defer {}
+                    script src=(SCRIPT) defer {}
                 }
                 body {
                     a class="skip" href="#main" { (texts::SKIP) }
                     @if let Some(header) = header { (header.markup()) (news()) }
                     @let path = header.filter(|_| !self.is_live).map(|header| header.tab.header_path());
-                    main id="main" tabindex="-1" data-stamp=[self.stamp] data-header=[path] { (self.content) }
+                    main id="main" tabindex="-1" data-stamp=[self.stamp] data-header=[path] data-now=(now_ms()) { (self.content) }
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::asset_address::ICONS;
 use super::parts::proof;
 use super::texts;
 use super::theme::{Theme, theme_form};
@@ -143,5 +144,5 @@ pub fn waiting_words(waiting: usize) -> String {
 
 /// Renders an icon of the file of icons; a word beside it names it, so screen readers skip it.
 fn icon(name: &str) -> Markup {
-    html! { svg class="icon" viewBox="0 0 24 24" aria-hidden="true" { use href=(format!("/owner/icons.svg#{name}")) {} } }
+    html! { svg class="icon" viewBox="0 0 24 24" aria-hidden="true" { use href=(format!("{ICONS}#{name}")) {} } }
 }

@@ -12,13 +12,17 @@ use super::parts::{name, table, time};
 use super::samples::{ContainerSample, SampleHistory};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
+use super::timeline::describe_changes;
 use super::watch_table::watch_section;
-use gatewren_store::state::{History, HistoryFilter, PatchOperation};
+use gatewren_store::state::{History, HistoryFilter};
 
 /// The number of revisions that are listed.
 const LATELY: usize = 25;
 
-/// The number of paths listed for one revision.
+/// The number of revisions that are read for them: many say nothing to a person.
+const READ: usize = 200;
+
+/// The number of changes listed for one revision.
 const PLACES: usize = 4;
 
 /// Renders the home page.
@@ -128,16 +132,25 @@ fn container_cards(containers: &Map<String, Value>, hour: &SampleHistory) -> Mar
 fn lately(asked: &SignedInRequest<'_>) -> Result<Markup, PageError> {
     let history = History::open(asked.site.state.path())?;
     let filter = HistoryFilter {
-        most: LATELY,
+        most: READ,
         ..HistoryFilter::default()
     };
     let mut entries = history.log(&filter)?;
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.revision.id));
     let names = names(asked.site)?;
+    let revisions = entries.iter().map(|entry| &entry.revision);
+    let told = revisions.filter_map(|revision| {
+        let lines = describe_changes(revision.patch.operations());
+        (!lines.is_empty()).then_some((revision, lines))
+    });
+    let told: Vec<_> = told.take(LATELY).collect();
     let rows = html! {
-        @for entry in &entries { @let revision = &entry.revision; tr {
+        @for (revision, lines) in &told { tr {
             td { (time(revision.at_ms)) }
-            td { (places(revision.patch.operations())) }
+            td {
+                @for line in lines.iter().take(PLACES) { div { (name(line)) } }
+                @if lines.len() > PLACES { span class="soft" { "+" (lines.len() - PLACES) } }
+            }
             td {
                 @let agent = revision.actor.strip_prefix("agent:").and_then(|id| names.get(id));
                 (name(agent.unwrap_or(&revision.actor)))
@@ -149,13 +162,6 @@ fn lately(asked: &SignedInRequest<'_>) -> Result<Markup, PageError> {
     };
     let heads = [texts::WHEN, texts::WHAT, texts::WHO];
     Ok(html! {
-        @if entries.is_empty() { p { (texts::NOTHING_LATELY) } } @else { (table(texts::LATELY, &heads, &rows)) }
+        @if told.is_empty() { p { (texts::NOTHING_LATELY) } } @else { (table(texts::LATELY, &heads, &rows)) }
     })
-}
-
-fn places(operations: &[PatchOperation]) -> Markup {
-    html! {
-        @for operation in operations.iter().take(PLACES) { div { code { (name(&operation.path().to_string())) } } }
-        @if operations.len() > PLACES { span class="soft" { "+" (operations.len() - PLACES) } }
-    }
 }

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::change_parts::{about, decision, facts, names, of, path, reject, status_tag};
+use super::change_parts::{
+    about, change_class, decision, facts, headline, names, of, path, reject, status_tag,
+};
 use super::grant_form::fields;
 use super::header::Tab;
 use super::inbox_order::{ChangeLength, InboxPage};
 use super::page_error::PageError;
-use super::parts::{name, notice, proof, table, time};
+use super::parts::{exact_time, name, notice, proof, table, time};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use gatewren_gate::owner_actions::granted_words;
@@ -69,8 +71,8 @@ fn render_whole(
 ) -> Result<Markup, PageError> {
     let shown = facts(asked, change, names)?;
     Ok(html! {
-        article id=(change.id) {
-            h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
+        article id=(change.id) class=[change_class(change)] {
+            h2 { a href=(path(change)) { (headline(change)) } }
             (shown)
             @if change.status == ChangeStatus::Pending { (decision(asked, change, &fields(change))) }
         }
@@ -86,8 +88,8 @@ fn too_long(
 ) -> Markup {
     let ChangeLength { characters, lines } = ChangeLength::of(change);
     html! {
-        article id=(change.id) {
-            h2 { a href=(path(change)) { (name(&change.tool)) " " (about(change)) } }
+        article id=(change.id) class=[change_class(change)] {
+            h2 { a href=(path(change)) { (headline(change)) } }
             p { (status_tag(change)) " " (of(names, &change.agent)) ", " (time(change.created_ms)) }
             (notice(&format!("{characters} {}, {lines} {}. {}", texts::CHARACTERS, texts::LINES, texts::TOO_LONG), true))
             @if change.status == ChangeStatus::Pending { (reject(asked, change)) }
@@ -160,7 +162,7 @@ fn render_grants(
                     span class="note" {
                         (of(names, &grant.agent)) ": "
                         (granted_words(&grant.tool, grant.target.as_deref(), &grant.bound))
-                        ", " (texts::UNTIL) " " (time(grant.until_ms))
+                        ", " (texts::UNTIL) " " (exact_time(grant.until_ms))
                     }
                     button class="plain" { (texts::END_GRANT) }
                 }

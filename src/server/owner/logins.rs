@@ -4,7 +4,7 @@ use maud::html;
 
 use super::header::Tab;
 use super::page_error::PageError;
-use super::parts::{name, proof, time};
+use super::parts::{exact_time, name, proof, time};
 use super::site::{PageResult, SignedInRequest, redirect_with_notice};
 use super::texts;
 use gatewren_gate::owner_actions;
@@ -30,7 +30,7 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
                 input type="hidden" name="id" value=(login.id);
                 div class="note" {
                     strong { (name(&who(login.agent))) } @if is_available { " " span class="tag soft" { (texts::THIS_ONE) } }
-                    div { (name(&login.address)) ", " (texts::SINCE) " " (time(login.created_ms)) }
+                    div { (name(&login.address)) ", " (texts::SINCE) " " (exact_time(login.created_ms)) }
                     div class="soft" { (texts::LAST_USED) " " (time(login.used_ms)) }
                 }
                 button class="plain" { (texts::SIGN_OUT) }

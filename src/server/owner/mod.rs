@@ -4,10 +4,12 @@
 //! date. Nothing is loaded from other servers, and the headers forbid it.
 #![forbid(unsafe_code)]
 
+mod activity_filter;
 mod agent;
 mod agent_form;
 mod agents;
 mod asset;
+mod asset_address;
 mod audit;
 mod change;
 mod change_parts;
@@ -37,6 +39,7 @@ mod sign_in;
 mod site;
 mod texts;
 mod theme;
+mod timeline;
 mod watch_table;
 
 #[cfg(any(test, feature = "testing"))]

@@ -2,13 +2,41 @@
 
 use maud::{Markup, html};
 
-use gatewren_base::sys::{exact_line, rfc3339};
+use super::texts;
+use gatewren_base::sys::{exact_line, now_ms, rfc3339};
 use gatewren_gate::guard::{OwnerSession, PROOF};
 
-/// Renders a time; the script converts it to the reader's time zone.
+/// Renders a time in words, such as "5 min ago"; the exact one is its title.
 pub fn time(ms: u64) -> Markup {
+    html! { time datetime=(rfc3339(ms)) title=(utc(ms)) { (relative(ms, now_ms())) } }
+}
+
+/// Renders an exact time; the script converts it to the reader's time zone.
+pub fn exact_time(ms: u64) -> Markup {
+    html! { time datetime=(rfc3339(ms)) { (utc(ms)) } }
+}
+
+fn utc(ms: u64) -> String {
     let text = rfc3339(ms);
-    html! { time datetime=(text) { (text.get(..16).unwrap_or(&text).replace('T', " ")) " UTC" } }
+    format!("{} UTC", text.get(..16).unwrap_or(&text).replace('T', " "))
+}
+
+/// The distance of a time from now, in words. The script counts in the same way.
+fn relative(ms: u64, now: u64) -> String {
+    let minutes = now.abs_diff(ms) / 60_000;
+    let distance = match minutes {
+        0 if ms > now => return texts::IN_A_MOMENT.to_owned(),
+        0 => return texts::JUST_NOW.to_owned(),
+        1..60 => format!("{minutes} {}", texts::MINUTES),
+        60..1440 => format!("{} {}", minutes / 60, texts::HOURS),
+        1440..2880 => texts::ONE_DAY.to_owned(),
+        _ => format!("{} {}", minutes / 1440, texts::DAYS),
+    };
+    if ms > now {
+        format!("{} {distance}", texts::IN_FUTURE)
+    } else {
+        format!("{distance} {}", texts::AGO)
+    }
 }
 
 /// Renders a time that may be absent.
@@ -52,4 +80,29 @@ pub fn notice(words: &str, is_bad: bool) -> Markup {
 /// Renders the session's CSRF token, so that no other site can send the form.
 pub fn proof(session: &OwnerSession) -> Markup {
     html! { input type="hidden" name=(PROOF) value=(session.proof); }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_in_words_and_exact_in_its_title() {
+        let now = 40 * 86_400_000;
+        let minute = 60_000;
+        for (ms, words) in [
+            (now, "just now"),
+            (now - 59_999, "just now"),
+            (now + 1, "in a moment"),
+            (now - minute, "1 min ago"),
+            (now - 59 * minute, "59 min ago"),
+            (now + 61 * minute, "in 1 h"),
+            (now - 24 * 60 * minute, "1 day ago"),
+            (now + 72 * 60 * minute, "in 3 days"),
+        ] {
+            assert_eq!(relative(ms, now), words);
+        }
+        let text = time(0).into_string();
+        assert!(text.contains("title=\"1970-01-01 00:00 UTC\""), "{text}");
+    }
 }

@@ -1,16 +1,31 @@
 // Keeps what a page shows up to date, and times readable; every page works without it.
 (() => {
   const main = document.querySelector("main");
-  // As the server sent it.
-  let shown = main.innerHTML;
+  // As the server sent it. The words of a time change by themselves.
+  const contentOf = (part) => part.innerHTML.replace(/(<time[^>]*>)[^<]*/g, "$1");
+  let shown = contentOf(main);
+  // How far this clock is ahead of the server's.
+  const ahead = Date.now() - Number(main.dataset.now);
+  const relative = (at) => {
+    const past = Date.now() - ahead - at;
+    const minutes = Math.floor(Math.abs(past) / 60000);
+    if (minutes === 0) return past < 0 ? "in a moment" : "just now";
+    const days = Math.floor(minutes / 1440);
+    const distance = days > 1 ? `${days} days` : days === 1 ? "1 day"
+      : minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`;
+    return past < 0 ? `in ${distance}` : `${distance} ago`;
+  };
   const adapt = () => {
     for (const time of document.querySelectorAll("time")) {
       const at = new Date(time.dateTime);
-      if (!isNaN(at)) time.textContent = at.toLocaleString();
+      if (isNaN(at)) continue;
+      time.textContent = time.title ? relative(at) : at.toLocaleString();
+      if (time.title) time.title = at.toLocaleString();
     }
     for (const button of document.querySelectorAll("button[data-copy]")) button.hidden = false;
   };
   adapt();
+  setInterval(adapt, 30000);
   // On the document: a button that an update brings needs no listener of its own.
   document.addEventListener("click", async ({ target }) => {
     const button = target.closest("button[data-copy]");
@@ -76,7 +91,7 @@
   };
   const showContent = (fresh) => {
     held = null;
-    shown = fresh.innerHTML;
+    shown = contentOf(fresh);
     replace(main, fresh);
     adapt();
   };
@@ -95,7 +110,7 @@
       return;
     }
     document.title = fresh.title;
-    held = content.innerHTML === shown ? null : content;
+    held = contentOf(content) === shown ? null : content;
     if (held && !isBusy()) showContent(content);
   };
 

@@ -101,8 +101,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::app::tables;
     use gatewren_base::config::Risk;
-    use gatewren_server::app::tables;
 
     #[test]
     fn each_tool_that_changes_something_has_an_undo_or_none_and_no_reading_tool_has_one() {
@@ -115,7 +115,7 @@ mod tests {
             assert_eq!(
                 undo_of(name).is_none(),
                 only_reads,
-                "{name}: a tool that changes something has a line in UNDO in src/cli/tool_undo.rs, a reading tool none"
+                "{name}: a tool that changes something has a line in UNDO in src/server/tool_undo.rs, a reading tool none"
             );
         }
     }
