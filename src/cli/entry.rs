@@ -57,7 +57,7 @@ enum Commands {
     /// Needs no settings, no state directory and no privileges. While the server is unreachable, requests wait. If the
     /// server no longer knows the session, a new one is started. A tool call is never sent twice.
     Bridge(bridge::BridgeCommand),
-    /// Print what to paste into each client.
+    /// Print what to paste into each client, or edit its settings file.
     ClientConfig(client_config::ClientConfigArgs),
     /// Set the owner's password, and list and end sessions.
     Owner(owner::OwnerArgs),

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::permissions::{may_all_write, private_file, private_folder, sync_folder};
 #[cfg(unix)]
-use super::permissions::{open_file, open_folder};
+use super::permissions::{copy_permissions, open_file, open_folder};
+use super::permissions::{may_all_write, private_file, private_folder, sync_folder};
 use super::random::random_bytes;
 
 pub use super::file_error::FileError;
@@ -64,10 +64,17 @@ pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_whole(path, bytes, open_file)
 }
 
+/// Like `write_private`, for a file with the group and mode of another one, such as the file that it replaces.
+#[cfg(unix)]
+pub fn write_like(path: &Path, bytes: &[u8], other: &Path) -> Result<(), FileError> {
+    let like = std::fs::metadata(other).map_err(|cause| FileError::new("read", other, cause))?;
+    write_whole(path, bytes, |file| copy_permissions(file, &like))
+}
+
 fn write_whole(
     path: &Path,
     bytes: &[u8],
-    set_mode: fn(&File) -> io::Result<()>,
+    set_mode: impl Fn(&File) -> io::Result<()>,
 ) -> Result<(), FileError> {
     let wrong = |cause| FileError::new("write", path, cause);
     let passing = passing_name(path).map_err(wrong)?;
@@ -128,7 +135,7 @@ fn passing_name(path: &Path) -> io::Result<PathBuf> {
 #[cfg(all(test, unix))]
 mod tests {
     use std::fs::Permissions;
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::super::scratch::Scratch;
     use super::*;
@@ -162,6 +169,23 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         let left = std::fs::read_dir(scratch.path()).unwrap().count();
         assert_eq!(left, 1, "nothing passing is left behind");
+    }
+
+    #[test]
+    fn a_file_like_another_has_its_mode_and_group() {
+        let scratch = Scratch::new();
+        let (path, other) = (scratch.join("new"), scratch.join("other"));
+        std::fs::write(&other, "old").unwrap();
+        std::fs::set_permissions(&other, Permissions::from_mode(0o640)).unwrap();
+        // Only root can choose a group; for others it is the process's own.
+        let group = std::os::unix::fs::chown(&other, None, Some(12345)).is_ok();
+        write_like(&path, b"new", &other).unwrap();
+        assert_eq!(mode(&path).unwrap(), 0o640);
+        let gid = std::fs::metadata(&path).unwrap().gid();
+        assert_eq!(gid == 12345, group);
+        write_like(&other, b"replaced", &other).unwrap();
+        assert_eq!(std::fs::read(&other).unwrap(), b"replaced");
+        assert_eq!(std::fs::metadata(&other).unwrap().gid(), gid);
     }
 
     #[test]

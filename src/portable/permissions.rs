@@ -1,9 +1,9 @@
 //! The permissions of files on Unix: private ones belong to their owner, whatever the umask is.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
 };
 use std::path::Path;
 
@@ -35,6 +35,12 @@ pub(super) fn private_file() -> OpenOptions {
 /// Lets everyone read a file.
 pub(super) fn open_file(file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(PUBLIC_FILE))
+}
+
+/// Gives a file the group and mode of another one.
+pub(super) fn copy_permissions(file: &File, other: &Metadata) -> io::Result<()> {
+    fchown(file, None, Some(other.gid()))?;
+    file.set_permissions(other.permissions())
 }
 
 /// Lets everyone enter a directory.

@@ -17,6 +17,7 @@ mod cert;
 mod check;
 mod checklist;
 mod client_config;
+mod client_config_write;
 mod container_faults;
 mod container_moves;
 mod container_reading;

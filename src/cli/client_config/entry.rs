@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
@@ -12,16 +12,17 @@ use super::super::console::output::fail;
 use super::super::console::runtime;
 use super::super::console::target::InstanceArgs;
 use super::super::owner_action::owner_context;
-use super::output::{ClientConfigOutput, list_clients, one_client};
+use super::output::{ClientConfigOutput, after_write, list_clients, one_client};
+use super::write::{WritePlan, home};
 use gatewren_base::config::{Settings, TlsMode};
-use gatewren_base::sys::{Secret, Zeroizing};
+use gatewren_base::sys::{Secret, Zeroizing, files, is_root, own_uid};
 use gatewren_gate::auth::is_token;
 use gatewren_gate::http::CertificateFacts;
 use gatewren_gate::owner_actions::{
-    AUTHORITY_FILE, SnippetConnection, client_words, find_active_agent, reached_at, rotate,
-    sanitize, snippets, token_status,
+    AUTHORITY_FILE, Snippet, SnippetConnection, client_words, find_active_agent, reached_at,
+    rotate, sanitize, snippets, token_status,
 };
-use gatewren_store::vault::Agent;
+use gatewren_store::vault::{Agent, Vault};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,6 +31,7 @@ Examples:
   gatewren client-config codex --host box.lan:8443 >>~/.codex/config.toml
   gatewren client-config cursor --agent claude --new-token
   gatewren client-config curl --token-file - <token
+  gatewren client-config claude-code --token-file token --write
 
 The configuration is written to standard output, and the steps around it to standard error.
 Tokens are stored as hashes and cannot be shown again. Without a token, the configuration reads the
@@ -69,6 +71,10 @@ pub struct ClientConfigArgs {
     #[arg(long, value_name = "FILE")]
     authority: Option<String>,
 
+    /// Edit your settings file of the client on this machine; a copy as it was ends in .before-gatewren
+    #[arg(long, requires = "client")]
+    write: bool,
+
     #[command(flatten)]
     place: InstanceArgs,
 
@@ -107,52 +113,104 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
         None => reached_at(&settings),
     };
     let url = format!("https://{host}/mcp");
-    let authority = Authority::of(args, &settings);
     let Some(client) = &args.client else {
         return Ok(list_clients(args.json));
     };
-    let (agent, minted) = find_agent(args, &settings)?;
-    let token = minted.as_ref().or(given.as_ref());
+    let home = args.write.then(home).transpose()?;
+    let authority = Authority::of(args, &settings, home.as_deref());
+    let named = args.agent.as_deref();
+    let named = named.map(|agent| find_agent(args, &settings, agent));
+    let named = named.transpose()?;
     let way = SnippetConnection {
         url: &url,
-        token: token.map(Secret::expose),
+        token: given.as_ref().map(Secret::expose),
         authority: authority.file.as_deref(),
         fingerprint: authority.fingerprint.as_deref(),
         authority_on_server: &authority.on_server,
-        agent: agent.as_ref().map(|agent| agent.name.as_str()),
+        agent: named.as_ref().map(|(_, agent)| agent.name.as_str()),
     };
-    let mut all = snippets(&way).into_iter();
-    let snippet = all.find(|snippet| snippet.client == client);
-    let snippet = snippet.ok_or_else(|| format!("unknown client {client:?}"))?;
-    let mut output = one_client(&snippet, &way, args.json);
-    if args.new_token {
+    let plan = |way: &SnippetConnection<'_>| {
+        let pem = authority.pem.as_deref();
+        let home = home.as_deref();
+        home.map(|home| WritePlan::new(client, way, home, pem))
+            .transpose()
+    };
+    let minted = match &named {
+        Some((vault, agent)) if args.new_token => {
+            // What cannot be written must not end the old token.
+            let token = Some(NO_TOKEN);
+            plan(&SnippetConnection { token, ..way })?;
+            Some(renew_token(vault, agent)?)
+        }
+        _ => None,
+    };
+    let token = minted.as_ref().map(Secret::expose).or(way.token);
+    let way = SnippetConnection { token, ..way };
+    let mut output = match plan(&way)? {
+        Some(plan) => written(find_snippet(client, &way)?, &way, &plan, args.json)?,
+        None => one_client(&find_snippet(client, &way)?, &way, args.json),
+    };
+    if minted.is_some() {
         output.note("The agent's old token is revoked.");
     }
     Ok(output)
 }
 
-/// The agent that was named, and its new token if one was requested.
+/// Stands for a new token while it is tried out whether all files can be written.
+const NO_TOKEN: &str = "gw_";
+
+fn find_snippet(client: &str, way: &SnippetConnection<'_>) -> Result<Snippet, String> {
+    let mut all = snippets(way).into_iter();
+    let snippet = all.find(|snippet| snippet.client == client);
+    snippet.ok_or_else(|| format!("unknown client {client:?}"))
+}
+
+/// Writes the client's files.
+fn written(
+    mut snippet: Snippet,
+    way: &SnippetConnection<'_>,
+    plan: &WritePlan,
+    json: bool,
+) -> Result<ClientConfigOutput, String> {
+    let files = plan.write()?;
+    plan.keep_rest(&mut snippet);
+    Ok(after_write(&snippet, way, &files, json))
+}
+
+/// Whether root would have to become another user to read the state directory, and could then write no file of root.
+fn belongs_to_another(args: &ClientConfigArgs, settings: &Settings) -> bool {
+    let owner = files::owner(&args.place.directory(settings));
+    is_root() && owner.is_ok_and(|owner| owner != own_uid())
+}
+
+/// The vault, and the agent in it that was named.
 fn find_agent(
     args: &ClientConfigArgs,
     settings: &Settings,
-) -> Result<(Option<Agent>, Option<Secret>), String> {
-    let Some(asked) = &args.agent else {
-        return Ok((None, None));
-    };
-    let vault = args.place.vault()?;
-    let agent = find_active_agent(&vault, asked)?;
-    if let Some(why) = token_status(&agent, &settings.spaces).refused {
+    asked: &str,
+) -> Result<(Vault, Agent), String> {
+    if args.write && belongs_to_another(args, settings) {
         return Err(format!(
-            "{} would be rejected: {why}; fix that with gatewren agent edit",
-            sanitize(&agent.name)
+            "--write takes no --agent of a server that runs as another user: get its token with \
+             `gatewren agent rotate {}`, and give it with --token-file",
+            sanitize(asked)
         ));
     }
-    if !args.new_token {
-        return Ok((Some(agent), None));
+    let vault = args.place.vault()?;
+    let agent = find_active_agent(&vault, asked)?;
+    match token_status(&agent, &settings.spaces).refused {
+        None => Ok((vault, agent)),
+        Some(why) => Err(format!(
+            "{} would be rejected: {why}; fix that with gatewren agent edit",
+            sanitize(&agent.name)
+        )),
     }
+}
+
+/// Gives an agent a new token.
+fn renew_token(vault: &Vault, agent: &Agent) -> Result<Secret, String> {
     let runtime = runtime::build().map_err(|e| e.to_string())?;
-    let token = runtime.block_on(rotate(&owner_context(&vault), &agent))?;
-    Ok((Some(agent), Some(token)))
+    runtime.block_on(rotate(&owner_context(vault), agent))
 }
 
 /// Reads the token in a file, or on standard input.
@@ -202,6 +260,8 @@ struct Authority {
     on_server: String,
     /// The fingerprint of that file, if this user may read it.
     fingerprint: Option<String>,
+    /// The content of that file.
+    pem: Option<String>,
 }
 
 fn place_of_authority(args: &ClientConfigArgs, settings: &Settings) -> String {
@@ -210,17 +270,28 @@ fn place_of_authority(args: &ClientConfigArgs, settings: &Settings) -> String {
 }
 
 impl Authority {
-    fn of(args: &ClientConfigArgs, settings: &Settings) -> Self {
+    /// With a home directory, the file is meant to be there, unless another one was named.
+    fn of(args: &ClientConfigArgs, settings: &Settings, home: Option<&Path>) -> Self {
         let own = settings.tls.mode == TlsMode::Own;
-        let usual = || own.then(|| AUTHORITY_FILE.to_owned());
-        let pem = || fs::read(args.place.file("tls/ca.pem").ok()?).ok();
+        let usual = || match home {
+            Some(home) => AUTHORITY_FILE.replace("$HOME", &home.to_string_lossy()),
+            None => AUTHORITY_FILE.to_owned(),
+        };
+        let may_read = own && !(args.write && belongs_to_another(args, settings));
+        let read = || fs::read_to_string(args.place.file("tls/ca.pem").ok()?).ok();
+        let pem = may_read.then(read).flatten();
+        let facts = pem.as_ref().map(String::as_bytes);
+        let facts = facts.and_then(CertificateFacts::in_pem);
+        // The client's files need a path that holds in every folder.
+        let named = args.authority.clone().map(|file| match absolute(&file) {
+            Ok(path) if args.write => path.display().to_string(),
+            _ => file,
+        });
         Self {
-            file: args.authority.clone().or_else(usual),
+            file: named.or_else(|| own.then(usual)),
             on_server: place_of_authority(args, settings),
-            fingerprint: own
-                .then(pem)
-                .flatten()
-                .and_then(|pem| Some(CertificateFacts::in_pem(&pem)?.fingerprint())),
+            fingerprint: facts.map(|facts| facts.fingerprint()),
+            pem,
         }
     }
 }

@@ -3,10 +3,11 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::console::table::table;
-use gatewren_gate::owner_actions::{Snippet, SnippetConnection, StepKind, snippets};
+use super::write::{UNCHANGED, WrittenFile};
+use gatewren_gate::owner_actions::{SetupStep, Snippet, SnippetConnection, StepKind, snippets};
 
 /// The output.
 pub struct ClientConfigOutput {
@@ -88,13 +89,55 @@ pub fn one_client(
     json: bool,
 ) -> ClientConfigOutput {
     if json {
-        ClientConfigOutput::text(as_json(snippet, way))
+        let mut object = as_json(snippet, way);
+        object.insert("format".to_owned(), snippet.form.as_str().into());
+        object.insert("text".to_owned(), snippet.text.as_str().into());
+        ClientConfigOutput::text(Value::Object(object).to_string())
     } else {
         as_text(snippet)
     }
 }
 
-fn as_json(snippet: &Snippet, way: &SnippetConnection<'_>) -> String {
+/// Returns what became of a client's files, and the steps that are left.
+pub fn after_write(
+    snippet: &Snippet,
+    way: &SnippetConnection<'_>,
+    written: &[WrittenFile],
+    json: bool,
+) -> ClientConfigOutput {
+    if json {
+        let files = written.iter().map(|file| {
+            json!({
+                "file": file.path, "change": file.change, "copy": file.copy, "exposes_token": file.exposes_token,
+            })
+        });
+        let mut object = as_json(snippet, way);
+        object.insert("files".to_owned(), files.collect());
+        return ClientConfigOutput::text(Value::Object(object).to_string());
+    }
+    let mut words: String = written.iter().map(what_became_of).collect();
+    for (number, step) in (1_usize..).zip(&snippet.steps) {
+        words += &numbered(number, step);
+        words += &indented(step);
+    }
+    ClientConfigOutput::text(words.trim_end().to_owned())
+}
+
+fn what_became_of(file: &WrittenFile) -> String {
+    let path = file.path.display();
+    let words = match (file.change, &file.copy) {
+        (UNCHANGED, _) => format!("{path} was not changed: it has the entry already."),
+        (_, Some(copy)) => format!("Changed {path}; the file before is {}.", copy.display()),
+        _ => format!("Created {path}."),
+    };
+    if file.exposes_token {
+        format!("{words}\nOther users may read the token in it: chmod 600 '{path}'\n")
+    } else {
+        words + "\n"
+    }
+}
+
+fn as_json(snippet: &Snippet, way: &SnippetConnection<'_>) -> Map<String, Value> {
     let steps = snippet
         .steps
         .iter()
@@ -103,27 +146,36 @@ fn as_json(snippet: &Snippet, way: &SnippetConnection<'_>) -> String {
     let trusted = way
         .authority
         .map(|file| json!({ "file": file, "sha256": way.fingerprint }));
-    json!({
-        "client": snippet.client, "title": snippet.title, "place": snippet.place,
-        "format": snippet.form.as_str(), "text": snippet.text, "steps": steps,
+    let object = json!({
+        "client": snippet.client, "title": snippet.title, "place": snippet.place, "steps": steps,
         "url": way.url, "agent": way.agent, "authority": trusted,
-    })
-    .to_string()
+    });
+    match object {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
 }
 
 fn as_text(snippet: &Snippet) -> ClientConfigOutput {
     let mut parts = Vec::new();
     let mut words = format!("{}\n", snippet.title);
     for (number, step) in (1_usize..).zip(&snippet.steps) {
-        words += &["\n", &number.to_string(), ". ", &step.words, "\n"].concat();
+        words += &numbered(number, step);
         if step.kind == StepKind::Paste {
             parts.push(OutputPart::Words(std::mem::take(&mut words)));
             parts.push(OutputPart::Text(snippet.text.clone()));
         }
-        for line in step.code.lines() {
-            words += &["   ", line, "\n"].concat();
-        }
+        words += &indented(step);
     }
     parts.push(OutputPart::Words(words));
     ClientConfigOutput { parts }
+}
+
+fn numbered(number: usize, step: &SetupStep) -> String {
+    ["\n", &number.to_string(), ". ", &step.words, "\n"].concat()
+}
+
+fn indented(step: &SetupStep) -> String {
+    let lines = step.code.lines();
+    lines.map(|line| ["   ", line, "\n"].concat()).collect()
 }

@@ -17,6 +17,10 @@ pub struct SetupStep {
 pub enum StepKind {
     /// A preparation, or an addition.
     Prepare,
+    /// Save the authority's certificate.
+    Save,
+    /// Trust it in the client's own settings.
+    Settings,
     /// Paste the snippet.
     Paste,
     /// Open a link instead.
@@ -29,7 +33,7 @@ impl StepKind {
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Prepare => "prepare",
+            Self::Prepare | Self::Save | Self::Settings => "prepare",
             Self::Paste => "paste",
             Self::Link => "link",
             Self::Check => "check",

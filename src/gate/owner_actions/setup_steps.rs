@@ -107,7 +107,7 @@ fn trust(way: &SnippetConnection<'_>, client: &ClientProfile, file: &str) -> Vec
         } => {
             let text = text.replace("{ca}", &path(SnippetFormat::Json, file));
             let words = format!("Let {title} trust it: put this into {place}");
-            steps.push(SetupStep::prepare(&words, text));
+            steps.push(SetupStep::new(StepKind::Settings, &words, text));
             let words = format!("Some versions of {title} ignore that: {TO_KEEP}");
             let code = format!("export {}={quoted}", setting.variable);
             SetupStep::prepare(&words, code)
@@ -153,7 +153,8 @@ fn save(way: &SnippetConnection<'_>, client: &ClientProfile, quoted: &str) -> Se
             way.authority_on_server
         ),
     };
-    SetupStep::prepare(
+    SetupStep::new(
+        StepKind::Save,
         &format!("Save the box's certificate on the {machine}; {compare}"),
         format!(
             "curl -ko {quoted} https://{}/owner/connect/authority/pem\n\

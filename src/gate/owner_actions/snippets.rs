@@ -45,7 +45,7 @@ fn snippet(way: &SnippetConnection<'_>, client: &ClientProfile) -> Snippet {
 }
 
 /// Replaces the placeholders other than the token's.
-fn filled(way: &SnippetConnection<'_>, client: &ClientProfile, text: &str) -> String {
+pub(super) fn filled(way: &SnippetConnection<'_>, client: &ClientProfile, text: &str) -> String {
     let text = match way.authority {
         Some(file) => text.replace("{ca}", &path(client.form, file)),
         None if client.authority_part.is_empty() => text.to_owned(),
@@ -60,7 +60,7 @@ fn filled(way: &SnippetConnection<'_>, client: &ClientProfile, text: &str) -> St
 }
 
 /// Returns the text with the token, or with the client's own source for it.
-fn with_token(client: &ClientProfile, token: Option<&str>) -> String {
+pub(super) fn with_token(client: &ClientProfile, token: Option<&str>) -> String {
     let given = |token: &str| client.text.replace("{token}", token);
     match (client.source, token) {
         (TokenSource::OnlyVariable | TokenSource::Asks | TokenSource::OAuth, _) => {

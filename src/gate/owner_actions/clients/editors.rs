@@ -1,8 +1,8 @@
 //! Editors and their extensions.
 
 use super::profile::{
-    CaSetting, ClientProfile, ENV_BRACES, InstallLink, MCP_REMOTE, MCP_REMOTE_CA, MCP_SERVERS_URL,
-    NEEDS_NODE, SEEN_BY_BOX, SnippetFormat, TokenSource, Trust,
+    CaSetting, ClientFile, ClientProfile, ENV_BRACES, InstallLink, MCP_REMOTE, MCP_REMOTE_CA,
+    MCP_SERVERS_URL, NEEDS_NODE, SEEN_BY_BOX, SnippetFormat, TokenSource, Trust,
 };
 
 pub(super) const CLIENTS: [ClientProfile; 6] = [
@@ -17,6 +17,7 @@ pub(super) const CLIENTS: [ClientProfile; 6] = [
         link: Some(InstallLink::Base64(
             "cursor://anysphere.cursor-deeplink/mcp/install?name=gatewren&config=",
         )),
+        files: &[ClientFile::new(".cursor", "mcp.json")],
         check: (
             "Cursor Settings, Tools & MCP: gatewren has a green dot and lists its tools",
             "",
@@ -44,6 +45,7 @@ pub(super) const CLIENTS: [ClientProfile; 6] = [
         source: TokenSource::Asks,
         trust: Trust::System,
         link: Some(InstallLink::VsCode),
+        files: &[ClientFile::in_config("Code/User/mcp.json")],
         check: (
             "\"MCP: List Servers\" in the Command Palette shows gatewren as running",
             "",
@@ -65,6 +67,7 @@ pub(super) const CLIENTS: [ClientProfile; 6] = [
 }"#,
         source: ENV_BRACES,
         trust: Trust::Desktop(CaSetting::NODE),
+        files: &[ClientFile::new(".codeium/windsurf", "mcp_config.json")],
         check: (
             "refresh the list of MCP servers in Cascade's panel: it shows gatewren and its tools",
             "",
@@ -85,6 +88,7 @@ pub(super) const CLIENTS: [ClientProfile; 6] = [
   }
 }"#,
         trust: Trust::System,
+        files: &[ClientFile::in_config("zed/settings.json")],
         check: (
             "the Agent Panel's settings show gatewren with a green dot",
             "",

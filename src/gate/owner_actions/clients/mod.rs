@@ -9,4 +9,4 @@ mod terminal;
 
 pub(super) use all::all_clients;
 pub use profile::SnippetFormat;
-pub(super) use profile::{CaSetting, ClientProfile, InstallLink, TokenSource, Trust};
+pub(super) use profile::{CaSetting, ClientFile, ClientProfile, InstallLink, TokenSource, Trust};

@@ -101,6 +101,38 @@ pub(in super::super) enum InstallLink {
     VsCode,
 }
 
+/// A settings file of a client that gatewren can edit.
+#[derive(Clone, Copy)]
+pub(in super::super) struct ClientFile {
+    /// The variable that can name its folder; empty if there is none.
+    pub(in super::super) variable: &'static str,
+    /// The folder otherwise, in the user's home directory.
+    pub(in super::super) folder: &'static str,
+    pub(in super::super) name: &'static str,
+    /// What to add, in JSON with the snippet's placeholders; empty if it is the snippet.
+    pub(in super::super) text: &'static str,
+}
+
+impl ClientFile {
+    /// A file in the home directory that gets the snippet.
+    pub(super) const fn new(folder: &'static str, name: &'static str) -> Self {
+        Self {
+            variable: "",
+            folder,
+            name,
+            text: "",
+        }
+    }
+
+    /// The same, in the folder of the XDG base directories.
+    pub(super) const fn in_config(name: &'static str) -> Self {
+        Self {
+            variable: "XDG_CONFIG_HOME",
+            ..Self::new(".config", name)
+        }
+    }
+}
+
 /// A client in its current version.
 #[derive(Clone, Copy)]
 pub(in super::super) struct ClientProfile {
@@ -124,6 +156,8 @@ pub(in super::super) struct ClientProfile {
     /// A step of its own before the snippet; empty if there is none.
     pub(in super::super) first: &'static str,
     pub(in super::super) link: Option<InstallLink>,
+    /// Its files that `--write` edits, all of them needed; empty if a person has to do it.
+    pub(in super::super) files: &'static [ClientFile],
     /// How to see that it is connected: in words, and a command, which is empty if there is none.
     pub(in super::super) check: (&'static str, &'static str),
 }
@@ -143,6 +177,7 @@ impl ClientProfile {
         trust_note: "",
         first: "",
         link: None,
+        files: &[],
         check: ("", ""),
     };
 }

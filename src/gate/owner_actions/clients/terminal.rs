@@ -1,8 +1,11 @@
 //! Agents of the terminal.
 
 use super::profile::{
-    CaSetting, ClientProfile, SEEN_BY_BOX, SHELL, SnippetFormat, TokenSource, Trust,
+    CaSetting, ClientFile, ClientProfile, SEEN_BY_BOX, SHELL, SnippetFormat, TokenSource, Trust,
 };
+
+/// The part of Claude Code's settings that makes it trust the authority.
+const CLAUDE_SETTINGS: &str = "{ \"env\": { \"NODE_EXTRA_CA_CERTS\": \"{ca}\" } }";
 
 /// tests/clients/config runs each that can be installed from npm.
 pub(super) const CLIENTS: [ClientProfile; 7] = [
@@ -18,10 +21,24 @@ pub(super) const CLIENTS: [ClientProfile; 7] = [
         // that ignored them.
         trust: Trust::Settings {
             place: "~/.claude/settings.json",
-            text: "{ \"env\": { \"NODE_EXTRA_CA_CERTS\": \"{ca}\" } }",
+            text: CLAUDE_SETTINGS,
             setting: CaSetting::NODE,
         },
         by_name: true,
+        files: &[
+            ClientFile {
+                variable: "CLAUDE_CONFIG_DIR",
+                text: r#"{ "mcpServers": { "gatewren": {
+                    "type": "http", "url": "{url}", "headers": { "Authorization": "Bearer {token}" }
+                } } }"#,
+                ..ClientFile::new("", ".claude.json")
+            },
+            ClientFile {
+                variable: "CLAUDE_CONFIG_DIR",
+                text: CLAUDE_SETTINGS,
+                ..ClientFile::new(".claude", "settings.json")
+            },
+        ],
         check: ("it shows gatewren as Connected", "claude mcp list"),
         ..ClientProfile::BASE
     },
@@ -37,6 +54,10 @@ pub(super) const CLIENTS: [ClientProfile; 7] = [
             variable: "CODEX_CA_CERTIFICATE",
             replaces: false,
         }),
+        files: &[ClientFile {
+            variable: "CODEX_HOME",
+            ..ClientFile::new(".codex", "config.toml")
+        }],
         check: (
             "it lists gatewren; in a session, /mcp lists its tools",
             "codex mcp list",
@@ -51,6 +72,12 @@ pub(super) const CLIENTS: [ClientProfile; 7] = [
         form: SnippetFormat::Shell,
         text: "gemini mcp add --scope user --transport http --header \"Authorization: Bearer {token}\" gatewren {url}",
         source: SHELL,
+        files: &[ClientFile {
+            text: r#"{ "mcpServers": { "gatewren": {
+                "httpUrl": "{url}", "headers": { "Authorization": "Bearer {token}" }
+            } } }"#,
+            ..ClientFile::new(".gemini", "settings.json")
+        }],
         check: ("it shows gatewren as Connected", "gemini mcp list"),
         ..ClientProfile::BASE
     },
@@ -72,6 +99,7 @@ pub(super) const CLIENTS: [ClientProfile; 7] = [
 }"#,
         source: TokenSource::Variable(&[("{token}", "{env:GATEWREN_TOKEN}")]),
         by_name: true,
+        files: &[ClientFile::in_config("opencode/opencode.json")],
         check: ("it shows gatewren as connected", "opencode mcp list"),
         ..ClientProfile::BASE
     },
@@ -82,6 +110,13 @@ pub(super) const CLIENTS: [ClientProfile; 7] = [
         form: SnippetFormat::Shell,
         text: "copilot mcp add --transport http --header \"Authorization: Bearer {token}\" gatewren {url}",
         source: SHELL,
+        files: &[ClientFile {
+            variable: "COPILOT_HOME",
+            text: r#"{ "mcpServers": { "gatewren": {
+                "type": "http", "url": "{url}", "headers": { "Authorization": "Bearer {token}" }, "tools": ["*"]
+            } } }"#,
+            ..ClientFile::new(".copilot", "mcp-config.json")
+        }],
         check: ("in a session, /mcp show lists gatewren and its tools", ""),
         ..ClientProfile::BASE
     },
@@ -101,6 +136,10 @@ pub(super) const CLIENTS: [ClientProfile; 7] = [
     }
   }
 }"#,
+        files: &[ClientFile::new(
+            ".cline/data/settings",
+            "cline_mcp_settings.json",
+        )],
         check: ("MCP Servers lists gatewren and its tools", ""),
         ..ClientProfile::BASE
     },
