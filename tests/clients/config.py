@@ -56,6 +56,19 @@ def steps(host=HOST):
     return json.loads(told("--json", host=host)[0])["steps"]
 
 
+def edited(home, path, before, host=HOST):
+    """The home of another person, whose file at this path was edited with --write."""
+    home = pathlib.Path(home, "other")
+    file = home / path
+    file.parent.mkdir(parents=True)
+    file.write_text(before)
+    command = [os.environ["GATEWREN_BIN"], "client-config", NAME, "--dir", STATE, "--host", host, "--write"]
+    with token_file() as token:
+        printed = run([*command, "--token-file", token], environment(str(home)))
+    expect(f"Changed {file}; the file before is" in printed, printed)
+    return str(home)
+
+
 @contextlib.contextmanager
 def token_file():
     with tempfile.NamedTemporaryFile("w", suffix=".token") as file:
@@ -186,6 +199,9 @@ def claude_code(home):
     said = run(["claude", "mcp", "get", "gatewren"], env)
     expect("Connected" in said and host in said and "User" in said, said)
     expect("Connected" in run(["claude", "mcp", "list"], env), "it is not listed as connected")
+    home = edited(home, ".claude.json", '{"mcpServers": {"other": {"type": "http", "url": "https://o/"}}}', host)
+    said = run(["claude", "mcp", "get", "gatewren"], environment(home, DISABLE_AUTOUPDATER="1"))
+    expect("Connected" in said and host in said and "User" in said, said)
 
 
 def gemini(home):
@@ -195,6 +211,9 @@ def gemini(home):
     settings = json.loads(pathlib.Path(home, ".gemini/settings.json").read_text())
     entry = settings["mcpServers"]["gatewren"]
     expect(ADDRESS["url"] in entry.values() and entry["headers"]["Authorization"] == f"Bearer {TOKEN}", entry)
+    said = run(["gemini", "mcp", "list"], env)
+    expect("gatewren" in said and "Connected" in said, said)
+    env["HOME"] = edited(home, ".gemini/settings.json", "{\n  // mine\n  \"ui\": { \"hideTips\": true }\n}\n")
     said = run(["gemini", "mcp", "list"], env)
     expect("gatewren" in said and "Connected" in said, said)
 
@@ -214,6 +233,10 @@ def codex(home):
     expect(transport["type"] == "streamable_http" and transport["url"] == ADDRESS["url"], entry)
     expect(transport["bearer_token_env_var"] == "GATEWREN_TOKEN", entry)
     expect("gatewren" in run(["codex", "mcp", "get", "gatewren"], env), "it does not know it")
+    env["HOME"] = edited(home, ".codex/config.toml", 'model = "m" # mine\n\n[mcp_servers.other]\nurl = "https://o/"\n')
+    said = run(["codex", "mcp", "get", "gatewren"], env)
+    expect(ADDRESS["url"] in said and "GATEWREN_TOKEN" in said, said)
+    expect("https://o/" in run(["codex", "mcp", "get", "other"], env), "it does not know the other")
 
 
 def opencode(home):
@@ -229,6 +252,10 @@ def opencode(home):
     check = steps(host)[-1]["code"]
     said = run(check.split(), env)
     expect("gatewren" in said and "connected" in said and "failed" not in said, said)
+    before = "{\n  // mine\n  \"autoupdate\": false,\n}\n"
+    env = environment(edited(home, ".config/opencode/opencode.json", before, host), NODE_EXTRA_CA_CERTS=ADDRESS["ca"])
+    said = run(check.split(), env)
+    expect("gatewren" in said and "connected" in said and "failed" not in said, said)
 
 
 def copilot(home):
@@ -241,6 +268,9 @@ def copilot(home):
     written = json.loads(pathlib.Path(home, ".copilot/mcp-config.json").read_text())
     headers = written["mcpServers"]["gatewren"]["headers"]
     expect(headers == {"Authorization": f"Bearer {TOKEN}"}, headers)
+    env["HOME"] = edited(home, ".copilot/mcp-config.json", "{}")
+    said = run(["copilot", "mcp", "get", "gatewren"], env)
+    expect("Type: http" in said and ADDRESS["url"] in said and "* (all)" in said, said)
 
 
 LIBRECHAT = """

@@ -108,7 +108,7 @@ fn trust(way: &SnippetConnection<'_>, client: &ClientProfile, file: &str) -> Vec
             let text = text.replace("{ca}", &path(SnippetFormat::Json, file));
             let words = format!("Let {title} trust it: put this into {place}");
             steps.push(SetupStep::new(StepKind::Settings, &words, text));
-            let words = format!("Some versions of {title} ignore that: {TO_KEEP}");
+            let words = format!("Some versions of {title} ignore {place}: {TO_KEEP}");
             let code = format!("export {}={quoted}", setting.variable);
             SetupStep::prepare(&words, code)
         }
@@ -119,7 +119,9 @@ fn trust(way: &SnippetConnection<'_>, client: &ClientProfile, file: &str) -> Vec
             SetupStep::prepare(&words, format!("export {variable}={set}"))
         }
         Trust::Desktop(setting) => SetupStep::prepare(
-            &format!("Let {title} trust it, with the line of its system, and start it again"),
+            &format!(
+                "Let {title} trust the certificate, with the line of its system, and start it again"
+            ),
             desktop_lines(setting.variable, &plain),
         ),
         Trust::Compose(service, setting) => {
@@ -127,7 +129,7 @@ fn trust(way: &SnippetConnection<'_>, client: &ClientProfile, file: &str) -> Vec
             let file = file.trim_matches(['"', '\'']).replace("$HOME", "${HOME}");
             let variable = setting.variable;
             SetupStep::prepare(
-                &format!("Let {title} trust it, in compose.yaml"),
+                &format!("Let {title} trust the certificate, in compose.yaml"),
                 format!(
                     "services:\n  {service}:\n    environment:\n      {variable}: /gatewren-ca.pem\n    \
                      volumes:\n      - \"{file}:/gatewren-ca.pem:ro\""
@@ -169,7 +171,7 @@ fn save(way: &SnippetConnection<'_>, client: &ClientProfile, quoted: &str) -> Se
 fn value(setting: CaSetting, file: &str, steps: &mut Vec<SetupStep>) -> (String, &'static str) {
     let quoted = path(SnippetFormat::Shell, file);
     if !setting.replaces {
-        return (quoted, "it");
+        return (quoted, "the certificate");
     }
     let bundle = format!("\"{BUNDLE}\"");
     steps.push(SetupStep::prepare(
