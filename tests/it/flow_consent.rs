@@ -1,12 +1,14 @@
 //! An approval covers exactly what was shown: no truncated, hidden or later part, and no grant as a side effect.
 
+use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::owner_page::{
-    ASKED, PASSWORD, code, form, get, house, let_confirmation_expire, proof, set_up, tell,
+    ASKED, PASSWORD, code, form, get, let_confirmation_expire, proof, set_up, tell,
 };
 use crate::support::answer::Answer;
 use crate::support::client::Client;
@@ -30,8 +32,12 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
+        Self::with(Path::new("/var/lib/lxc"))
+    }
+
+    fn with(lxcpath: &Path) -> Self {
         let home = Directory::new();
-        let server = house(&home);
+        let server = server().directory(&home.0).lxcpath(lxcpath).start();
         let owner = server.client();
         let cookie = set_up(&owner, &code(&home));
         let added = add_agent(&home.0, "proposer", &["--policy", "operate"]);
@@ -168,7 +174,10 @@ fn approving_a_page_runs_nothing_that_the_page_did_not_show() {
 
 #[test]
 fn a_request_is_a_sentence_and_one_that_loses_data_stands_out() {
-    let place = Place::new();
+    let lxcpath = Directory::new();
+    fs::create_dir(lxcpath.join("web")).unwrap();
+    fs::write(lxcpath.join("web/config"), "").unwrap();
+    let place = Place::with(&lxcpath.0);
     let command = place.propose("true");
     let arguments = json!({ "container": "web" });
     let call = place.client.call("container_destroy", arguments);

@@ -412,12 +412,12 @@ fn a_page_asks_for_the_script_and_style_of_its_own_version() {
     let home = Directory::new();
     let server = house(&home);
     let client = server.client();
-    let get = |path: &str| client.request("GET", path).without("authorization").send();
-    let page = get("/owner/sign-in").body;
+    let cookie = set_up(&client, &code(&home));
+    let page = get(&client, "/owner/agents", &cookie).body;
     for (file, media) in [("style.css", "text/css"), ("page.js", "text/javascript")] {
         let path = format!("/owner/{file}?v={}", env!("CARGO_PKG_VERSION"));
         assert!(page.contains(&format!("\"{path}\"")), "{path}: {page}");
-        let asset = get(&path);
+        let asset = get(&client, &path, &cookie);
         let kind = asset.header("content-type").unwrap();
         assert!(
             asset.status == 200 && kind.starts_with(media),

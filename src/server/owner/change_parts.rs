@@ -10,7 +10,7 @@ use super::page_error::PageError;
 use super::parts::{name, notes, notice, proof, time};
 use super::site::{OwnerSite, SignedInRequest};
 use super::texts;
-use crate::tool_sentences::{loses_data, sentence};
+use crate::tool_texts::{ToolSentence, loses_data, sentence};
 use crate::watches::watch_words;
 use gatewren_base::sys::{exact_lines, text_notes};
 use gatewren_gate::owner_actions::{Staleness, exact_arguments, find_staleness, schedule_words};
@@ -44,7 +44,12 @@ pub fn about(change: &Change) -> Markup {
 pub fn headline(change: &Change) -> Markup {
     html! {
         @match sentence(&change.tool, change.target.is_some()) {
-            Some((before, after)) => { (before) strong { (about(change)) } (after) " " code class="soft" { (name(&change.tool)) } }
+            Some(ToolSentence { before, after: Some(after) }) => {
+                (before) strong { (about(change)) } (after) " " code class="soft" { (name(&change.tool)) }
+            }
+            Some(ToolSentence { before, after: None }) => {
+                (before) @if change.target.is_some() { " " (about(change)) } " " code class="soft" { (name(&change.tool)) }
+            }
             None => { (name(&change.tool)) " " (about(change)) }
         }
     }

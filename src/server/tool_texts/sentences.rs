@@ -87,19 +87,35 @@ const LOSES_DATA: &[&str] = &[
     "notification_remove", "wifi_forget",
 ];
 
-/// The sentence about a call: what stands before the target, and behind it.
-pub fn sentence(tool: &str, has_target: bool) -> Option<(String, &'static str)> {
+/// The sentence about a call.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ToolSentence {
+    /// What stands before the target; all of the sentence if no target stands in it.
+    pub before: String,
+    /// What stands behind the target, if it stands in the sentence.
+    pub after: Option<&'static str>,
+}
+
+/// Returns the sentence about a call of this tool; `None` for a tool that changes nothing.
+pub fn sentence(tool: &str, has_target: bool) -> Option<ToolSentence> {
     let row = SENTENCES.binary_search_by_key(&tool, |(name, _)| *name);
     let text = SENTENCES.get(row.ok()?)?.1;
+    let whole = |before: String| ToolSentence {
+        before,
+        after: None,
+    };
     let Some((before, rest)) = text.split_once('[') else {
-        return Some((text.to_owned(), ""));
+        return Some(whole(text.to_owned()));
     };
     let (optional, after) = rest.split_once(']')?;
     if !has_target {
-        return Some((format!("{before}{after}"), ""));
+        return Some(whole(format!("{before}{after}")));
     }
     let (lead, _) = optional.split_once("{}")?;
-    Some((format!("{before}{lead}"), after))
+    Some(ToolSentence {
+        before: format!("{before}{lead}"),
+        after: Some(after),
+    })
 }
 
 /// Whether a call of this tool deletes or replaces data that no tool can bring back.
@@ -111,7 +127,7 @@ pub fn loses_data(tool: &str) -> bool {
 mod tests {
     use super::*;
     use crate::app::tables;
-    use crate::tool_undo::{NO_UNDO, undo_of};
+    use crate::tool_texts::{NO_UNDO, undo_of};
 
     #[test]
     fn each_tool_that_changes_something_has_a_sentence() {
@@ -140,12 +156,8 @@ mod tests {
     #[test]
     fn a_sentence_reads_well_with_a_target_and_without() {
         let words = |tool, has_target| {
-            let (before, after) = sentence(tool, has_target).unwrap();
-            if has_target {
-                format!("{before}web{after}")
-            } else {
-                before
-            }
+            let ToolSentence { before, after } = sentence(tool, has_target).unwrap();
+            after.map_or_else(|| before.clone(), |after| format!("{before}web{after}"))
         };
         assert_eq!(
             words("container_destroy", true),

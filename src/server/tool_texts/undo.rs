@@ -115,7 +115,7 @@ mod tests {
             assert_eq!(
                 undo_of(name).is_none(),
                 only_reads,
-                "{name}: a tool that changes something has a line in UNDO in src/server/tool_undo.rs, a reading tool none"
+                "{name}: a tool that changes something has a line in UNDO in src/server/tool_texts/undo.rs, a reading tool none"
             );
         }
     }
