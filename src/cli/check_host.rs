@@ -7,7 +7,7 @@ use std::path::Path;
 use gatewren_base::config::{
     HELPER_POLICY_FILE, HelperPolicy, Problem, SETTINGS_FILE, Settings, TlsMode,
 };
-use gatewren_base::sys::{files, is_root, may_use, now_ms, own_uid, rfc3339};
+use gatewren_base::sys::{files, is_root, may_use, now_ms, own_uid, read_secret, rfc3339};
 use gatewren_gate::http::TlsServer;
 use gatewren_server::app::certificate;
 
@@ -45,6 +45,7 @@ impl Findings {
         let mut found = Self::default();
         found.certificate(settings, config);
         found.state_directory(&settings.state_dir);
+        found.required_value(settings);
         found
     }
 
@@ -66,6 +67,22 @@ impl Findings {
         }
         if let Some(key) = &settings.tls.key {
             self.owner_of_key(key, &settings.state_dir);
+        }
+    }
+
+    /// The file with the value of the required header, which the service must be able to read.
+    fn required_value(&mut self, settings: &Settings) {
+        let Some(file) = &settings.access.required_header_value_file else {
+            return;
+        };
+        // Run by root, this does not see the file as the service does, which may own it.
+        let owners = files::owner(file)
+            .ok()
+            .zip(files::owner(&settings.state_dir).ok());
+        let is_of_service = is_root()
+            && owners.is_some_and(|(of_file, service)| of_file == service && of_file != 0);
+        if !is_of_service && let Err(cause) = read_secret(file) {
+            self.problem(file, cause.to_string());
         }
     }
 

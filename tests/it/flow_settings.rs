@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read as _;
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -202,4 +203,49 @@ fn l9_all_agents_together_have_no_more_streams_than_they_may() {
         [200; 3]
     );
     assert_eq!(listen(&other).status(), 503, "the house is full");
+}
+
+#[test]
+fn the_health_check_is_where_the_owner_puts_it_and_tells_the_version_only_if_asked() {
+    let server = server().settings("").start();
+    let plain = json!({ "status": "ok" });
+    let with_version = json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") });
+    for (way, client) in server.clients() {
+        let get = |path: &str| {
+            let answer = client.request("GET", path).without("authorization").send();
+            (answer.status, answer.json())
+        };
+        server.reload_with("");
+        assert_eq!(get("/health"), (200, plain.clone()), "{way}");
+        assert_eq!(get("/-/ready").0, 404, "{way}");
+        server.reload_with("[access]\nhealth_path = \"/-/ready\"\nhealth_version = true\n");
+        assert_eq!(get("/-/ready"), (200, with_version.clone()), "{way}");
+        assert_eq!(get("/health").0, 404, "{way}");
+        let answer = client.request("POST", "/-/ready").send();
+        assert_eq!(answer.status, 405, "{way}");
+    }
+    let before = server.log();
+    for own in [
+        "/mcp",
+        "/owner/inbox",
+        "/login",
+        "/",
+        "/.well-known/mcp",
+        "/a b",
+    ] {
+        let file = server.settings_file();
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replace("/-/ready", own)).unwrap();
+        let mut check = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+        let checked = check.args(["check", "--config"]).arg(&file).output();
+        let checked = checked.unwrap();
+        let words = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert_eq!(checked.status.code(), Some(2), "{own}: {words}");
+        assert!(
+            words.contains("access.health_path must be a path"),
+            "{words}"
+        );
+        fs::write(&file, text).unwrap();
+    }
+    assert_eq!(server.log(), before);
 }

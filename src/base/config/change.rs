@@ -59,11 +59,18 @@ mod tests {
         match path {
             "listen" => "[\"127.0.0.1:9\"]",
             "names" | "access.allowed_hosts" => "[\"other.lan\"]",
-            "state_dir" | "tls.cert" | "tls.key" | "lxc.lxcpath" | "helper.socket"
-            | "edge_jwt.jwks" => "\"/other\"",
+            "state_dir"
+            | "tls.cert"
+            | "tls.key"
+            | "lxc.lxcpath"
+            | "helper.socket"
+            | "edge_jwt.jwks"
+            | "access.required_header_value_file"
+            | "access.health_path" => "\"/other\"",
             "tls.mode" => "\"files\"",
             "access.owner_on_mcp"
             | "access.http_sse"
+            | "access.health_version"
             | "oauth.local_clients"
             | "metrics.loopback" => "true",
             "oauth.enabled" => "false",

@@ -72,6 +72,14 @@ impl Settings {
             ),
             _ => {}
         }
+        let access = &self.access;
+        if access.required_header.is_empty() && access.required_header_value_file.is_some() {
+            broken.push(
+                "access.required_header_value_file is set, but access.required_header is not; set the name of \
+                 the header, or remove the file"
+                    .to_owned(),
+            );
+        }
         broken.extend(self.edge_jwt.broken_rule());
         let limits = &self.limits;
         if limits.max_streams_per_agent > limits.max_streams {
@@ -319,6 +327,11 @@ gatewren.toml:16: log.level must be one of error, warn, info, debug, trace, in q
             problems("[edge_jwt]\nheader = \"x-id\"\n"),
             "gatewren.toml: edge_jwt needs all of header, jwks, audience and issuer; set the missing \
              ones, or remove the others"
+        );
+        assert_eq!(
+            problems("[access]\nrequired_header_value_file = \"/v\"\n"),
+            "gatewren.toml: access.required_header_value_file is set, but access.required_header is not; set \
+             the name of the header, or remove the file"
         );
         assert_eq!(
             problems("[tls]\nmode = \"files\"\ncert = \"/c.pem\"\n"),

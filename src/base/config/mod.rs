@@ -12,6 +12,7 @@ mod did_you_mean;
 mod edge_jwt;
 mod error;
 mod glob;
+mod health_path;
 mod helper_class;
 mod helper_lists;
 mod helper_policy;
@@ -51,6 +52,8 @@ pub use edge_jwt::{EdgeJwt, KeyLocation};
 pub use error::{ConfigError, Problem};
 pub use gatewren_portable::LogLevel;
 pub use glob::{Glob, InvalidGlob, fits};
+#[cfg(feature = "testing")]
+pub use health_path::may_be_health_path;
 pub use helper_class::HelperClass;
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy};
 #[cfg(any(test, feature = "testing"))]
@@ -66,7 +69,7 @@ pub use resolved::ResolvedSetting;
 pub use risk::Risk;
 pub use runtime_kind::RuntimeKind;
 pub use settings::{
-    InboxSettings, LimitSettings, Settings, StateLogSettings, TaskSettings, TlsMode,
+    AccessSettings, InboxSettings, LimitSettings, Settings, StateLogSettings, TaskSettings, TlsMode,
 };
 pub use space::{Reach, Space, Spaces, WHOLE_SERVER, is_host_unit};
 pub use template::ContainerTemplate;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::edge_jwt::{HeaderName, KeyLocationShape, OneLineText};
+use super::health_path::HealthPath;
 use super::helper_policy::HelperPolicy;
 use super::key::{Key, comment_lines, key, sample};
 use super::reading::SectionFamily;
@@ -57,6 +58,15 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("access", "required_header", access.required_header, HeaderName,
         "A header that each request of an agent must have in addition to its token, with any value, such as a\n\
          header that a reverse proxy adds. Empty means none."),
+    key!("access", "required_header_value_file", access.required_header_value_file, AbsolutePath,
+        "A file with the value that this header must have: one word, which a reverse proxy sends too. The file must\n\
+         belong to root or gatewren, and other users must not be able to read it: chgrp gatewren FILE && chmod 640\n\
+         FILE. A reload reads it again."),
+    key!("access", "health_path", access.health_path, HealthPath,
+        "Where the server answers {\"status\":\"ok\"} to anyone, for monitors and proxies, such as \"/healthz\". With\n\
+         another path, /health is not found."),
+    key!("access", "health_version", access.health_version, Flag,
+        "Add the version of gatewren to that answer. Anyone who reaches the port can then read it."),
     key!("access", "http_sse", access.http_sse, Flag,
         "Serve HTTP+SSE, the transport of 2024-11-05, at /sse and /message. It is deprecated: enable it only for\n\
          a client that supports nothing else."),

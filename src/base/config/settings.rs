@@ -68,16 +68,17 @@ pub struct ToolSettings {
 }
 
 /// The source of the certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TlsMode {
     /// Our own certificate authority, stored in the state directory.
+    #[default]
     Own,
     /// The two configured files.
     Files,
 }
 
 /// The certificate.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsSettings {
     /// Its source.
     pub mode: TlsMode,
@@ -98,6 +99,12 @@ pub struct AccessSettings {
     pub allowed_origins: Vec<String>,
     /// A header that each request of an agent must have, in lower case; empty for none.
     pub required_header: String,
+    /// The file with the value that this header must have; `None` for any value.
+    pub required_header_value_file: Option<PathBuf>,
+    /// The path of the health check.
+    pub health_path: String,
+    /// Whether the health check answers with the version.
+    pub health_version: bool,
     /// Whether HTTP+SSE is served at `/sse` and `/message`.
     pub http_sse: bool,
     /// How long an unused login with a cookie lasts.
@@ -257,11 +264,7 @@ impl Default for Settings {
             listen: vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 8443))],
             names: Vec::new(),
             state_dir: PathBuf::from("/var/lib/gatewren"),
-            tls: TlsSettings {
-                mode: TlsMode::Own,
-                cert: None,
-                key: None,
-            },
+            tls: TlsSettings::default(),
             access: AccessSettings::default(),
             oauth: OAuthSettings {
                 enabled: true,
@@ -296,6 +299,9 @@ impl Default for AccessSettings {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             required_header: String::new(),
+            required_header_value_file: None,
+            health_path: "/health".to_owned(),
+            health_version: false,
             http_sse: false,
             login_idle: Duration::from_hours(12),
             login_max: Duration::from_hours(30 * 24),

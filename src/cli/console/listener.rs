@@ -18,6 +18,9 @@ use gatewren_gate::http::{
 /// The maximum size of a response, in bytes.
 const MOST: usize = 1 << 20;
 
+/// A path that every setting leaves open to anyone; the owner may move the health check.
+const PUBLIC_PATH: &str = "/.well-known/mcp";
+
 /// How to reach the server.
 pub struct LocalServer {
     /// Its port.
@@ -57,7 +60,7 @@ impl LocalServer {
 
     /// Checks that the server answers at an address under a name, with a certificate that is valid for it.
     pub async fn probe(&self, at: IpAddr, name: &str) -> Result<(), HttpClientError> {
-        let client = self.client(&format!("https://{name}:{}/health", self.port), at)?;
+        let client = self.client(&format!("https://{name}:{}{PUBLIC_PATH}", self.port), at)?;
         client.ask(Request::default(), Some(MOST)).await.map(drop)
     }
 

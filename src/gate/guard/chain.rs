@@ -21,6 +21,7 @@ use super::{
     rate::{Concurrency, ConcurrencySlot, QueueLimits, RateLimiter, SlotLimits},
     refusal::Refusal,
     required_credentials::RequiredCredentials,
+    required_header::RequiredHeader,
 };
 use crate::auth::{AccessEnd, AgentId, Principal};
 use crate::http::{ConnectionState, RepeatedHeader, Upload};
@@ -42,6 +43,7 @@ pub struct Guard {
     live: LiveSettings,
     hosts: RwLock<Arc<AllowedHosts>>,
     edge: RwLock<Option<Arc<EdgeCheck>>>,
+    required_header: RwLock<Option<RequiredHeader>>,
     pub(super) identity: Authenticator,
     by_address: RateLimiter<IpAddr>,
     by_agent: RateLimiter<AgentId>,
@@ -62,6 +64,7 @@ impl Guard {
             live,
             hosts: RwLock::new(Arc::new(hosts)),
             edge: RwLock::default(),
+            required_header: RwLock::default(),
             identity,
             by_address: RateLimiter::default(),
             by_agent: RateLimiter::default(),
@@ -77,6 +80,11 @@ impl Guard {
     /// Sets or removes the edge proxy that must authenticate requests.
     pub fn set_edge(&self, edge: Option<EdgeCheck>) {
         *write_lock(&self.edge) = edge.map(Arc::new);
+    }
+
+    /// Sets or removes the header that each request of an agent must have.
+    pub fn set_required_header(&self, header: Option<RequiredHeader>) {
+        *write_lock(&self.required_header) = header;
     }
 
     /// The current names and origins.
@@ -205,16 +213,10 @@ impl Guard {
 
     /// Checks the header that the owner requires in every request.
     pub(super) fn check_required(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        self.live.read(|settings| {
-            let name = settings.access.required_header.as_str();
-            if name.is_empty() || headers.contains_key(name) {
-                return Ok(());
-            }
-            let words =
-                format!("the owner of this server requires the header {name} in each request");
-            let status = StatusCode::FORBIDDEN;
-            Err(Refusal::new(status, "header_required", words))
-        })
+        let required = read_lock(&self.required_header);
+        required
+            .as_ref()
+            .map_or(Ok(()), |required| required.check(headers))
     }
 
     /// Checks the token of the edge proxy, if there is one.

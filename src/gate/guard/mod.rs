@@ -20,6 +20,7 @@ mod pipe_client;
 mod rate;
 mod refusal;
 mod required_credentials;
+mod required_header;
 mod scrape;
 
 pub use crate::auth::AccessEnd;
@@ -36,3 +37,4 @@ pub use owner_request::{OwnerRequest, OwnerSession, PROOF};
 pub use pipe_client::AttachedClient;
 pub use refusal::Refusal;
 pub use required_credentials::RequiredCredentials;
+pub use required_header::RequiredHeader;

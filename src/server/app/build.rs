@@ -31,7 +31,7 @@ use gatewren_base::config::{LiveSettings, LiveSettingsSender, Settings};
 use gatewren_base::sys::Requester;
 use gatewren_base::telemetry::{Heartbeat, SdNotify};
 use gatewren_gate::auth::{Agents, Links, Logins, Scrapers};
-use gatewren_gate::guard::{Authenticator, Callers, EdgeCheck, Guard};
+use gatewren_gate::guard::{Authenticator, Callers, EdgeCheck, Guard, RequiredHeader};
 use gatewren_gate::http::TlsServer;
 use gatewren_gate::oauth::AuthorizationServer;
 use gatewren_host::backends::{
@@ -301,6 +301,7 @@ async fn admission(
     let hosts = live.read(hosts);
     let guard = Guard::new(Authenticator::Agents(callers), hosts, live.clone());
     guard.set_edge(EdgeCheck::of(&live.now().edge_jwt).map_err(failed)?);
+    guard.set_required_header(RequiredHeader::of(&live.now().access).map_err(failed)?);
     let key = vault.key("session").await.map_err(failed)?;
     let store = SessionStore {
         vault: vault.clone(),

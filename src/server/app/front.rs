@@ -39,7 +39,7 @@ enum RouteTarget {
 /// A path: its name, its access rule, what answers there, and the allowed methods.
 type Row = (&'static str, RequiredCredentials, RouteTarget, &'static str);
 
-/// Every path that answers. All others get a plain 404 in JSON: clients that have a token look for OAuth metadata
+/// Every path that answers; the health check is at `access.health_path`. All others get a plain 404 in JSON: clients that have a token look for OAuth metadata
 /// under `/.well-known`, and anything but a 404 there misleads them. So the paths of OAuth contain `connect`.
 #[rustfmt::skip]
 const PATHS: &[Row] = &[
@@ -148,7 +148,7 @@ impl Front {
                 RouteTarget::OAuth(part) => Box::pin(self.serve_connect(part, request, peer)).await,
                 _ => {
                     self.guard.charge_stranger(peer)?;
-                    open(target, &request)
+                    self.open(target, &request)
                 }
             },
             // Boxed: pages are rare too.
@@ -214,7 +214,11 @@ impl Front {
         } else {
             path
         };
-        let known = PATHS.iter().find(|(known, ..)| *known == path);
+        let is_at = |(known, _, target, _): &&Row| match target {
+            RouteTarget::Health => self.is_health_path(path),
+            _ => *known == path,
+        };
+        let known = PATHS.iter().find(is_at);
         let known = known.filter(|(_, required, target, _)| self.offers(*required, *target));
         let Some((_, required, target, methods)) = known else {
             return Err(nothing());
@@ -229,6 +233,29 @@ impl Front {
         } else {
             Err(Refusal::not_allowed(methods))
         }
+    }
+
+    fn open(
+        &self,
+        target: RouteTarget,
+        request: &Request<Upload>,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let with_version = || self.live.read(|settings| settings.access.health_version);
+        let body = match target {
+            RouteTarget::Home => return home(request),
+            RouteTarget::Health if with_version() => {
+                json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") })
+            }
+            RouteTarget::Health => json!({ "status": "ok" }),
+            _ => json!({ "mcp_endpoint": "/mcp" }),
+        };
+        Ok(json_response(StatusCode::OK, body.to_string().into_bytes()))
+    }
+
+    /// Whether the owner has the health check at this path.
+    fn is_health_path(&self, path: &str) -> bool {
+        self.live
+            .read(|settings| settings.access.health_path == path)
     }
 
     /// Whether a path is enabled here.
@@ -303,15 +330,6 @@ fn options(request: &Request<Upload>, methods: &'static str) -> Response<Respons
     response
 }
 
-fn open(target: RouteTarget, request: &Request<Upload>) -> Result<Response<ResponseBody>, Refusal> {
-    let body = match target {
-        RouteTarget::Home => return home(request),
-        RouteTarget::Health => json!({ "status": "ok" }),
-        _ => json!({ "mcp_endpoint": "/mcp" }),
-    };
-    Ok(json_response(StatusCode::OK, body.to_string().into_bytes()))
-}
-
 /// Redirects browsers to the owner's pages; other clients get a 404.
 fn home(request: &Request<Upload>) -> Result<Response<ResponseBody>, Refusal> {
     let accepts = request.headers().get_all(ACCEPT).iter();
@@ -328,4 +346,19 @@ fn home(request: &Request<Upload>) -> Result<Response<ResponseBody>, Refusal> {
 fn nothing() -> Refusal {
     let words = "not found; the MCP endpoint is /mcp";
     Refusal::new(StatusCode::NOT_FOUND, "not_found", words)
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewren_base::config::may_be_health_path;
+
+    use super::*;
+
+    #[test]
+    fn the_health_check_can_be_at_no_path_of_another_target() {
+        for (path, _, target, _) in PATHS {
+            let is_health = *target == RouteTarget::Health;
+            assert_eq!(may_be_health_path(path), is_health, "{path}");
+        }
+    }
 }

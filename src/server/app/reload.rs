@@ -5,7 +5,7 @@ use super::running_server::{Server, certificate, certificate_words};
 use gatewren_base::config::{Settings, SettingsReload};
 use gatewren_base::sys::lock;
 use gatewren_base::telemetry;
-use gatewren_gate::guard::EdgeCheck;
+use gatewren_gate::guard::{EdgeCheck, RequiredHeader};
 
 impl Server {
     /// Handles SIGHUP. Streams, sessions and calls continue; on an error, nothing is changed.
@@ -52,6 +52,7 @@ impl Server {
         } else {
             Some(EdgeCheck::of(&settings.edge_jwt).map_err(|error| error.to_string())?)
         };
+        let required = RequiredHeader::of(&settings.access).map_err(|error| error.to_string())?;
         if let Some(tls) = &self.serving.tls {
             let source = certificate(settings).map_err(|error| error.to_string())?;
             tls.reload_from(source).map_err(|error| error.to_string())?;
@@ -61,6 +62,7 @@ impl Server {
         if let Some(edge) = edge {
             self.serving.front.guard.set_edge(edge);
         }
+        self.serving.front.guard.set_required_header(required);
         self.in_force.replace(settings.clone());
         self.adopt(settings);
         if settings.notify != now.notify {
