@@ -331,6 +331,9 @@ await it('the audit: found by agent, one call in full, the chain, all of it', as
   await page.goto(`${origin}/owner/activity?outcome=bogus`);
   expect((await page.textContent('main')).includes("There is no outcome 'bogus'; use one of ok, failed"), 'a wrong word is not told of');
   await page.goto(`${origin}/owner/activity`);
+  // Not the bar of a phone, which it would cover.
+  const place = await page.locator('.shortcuts').evaluate((shortcuts) => getComputedStyle(shortcuts).position);
+  expect(place === 'static', `the shortcuts are ${place}`);
   await page.locator('.shortcuts').getByRole('link', { name: 'Proposed' }).click();
   expect(page.url().endsWith('?decision=propose'), page.url());
   await page.locator('.shortcuts').getByRole('link', { name: 'All' }).click();

@@ -136,7 +136,7 @@ fn shortcuts(asked: &SignedInRequest<'_>) -> Markup {
         _ => false,
     };
     html! {
-        nav class="row shortcuts" aria-label=(texts::SHORTCUTS) {
+        div class="row shortcuts" role="group" aria-label=(texts::SHORTCUTS) {
             @for (name, field, word) in SHORTCUTS {
                 @let query = if field.is_empty() { String::new() } else { format!("?{field}={word}") };
                 a class="tag" href=(format!("/owner/activity{query}"))
