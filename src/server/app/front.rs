@@ -39,8 +39,9 @@ enum RouteTarget {
 /// A path: its name, its access rule, what answers there, and the allowed methods.
 type Row = (&'static str, RequiredCredentials, RouteTarget, &'static str);
 
-/// Every path that answers; the health check is at `access.health_path`. All others get a plain 404 in JSON: clients that have a token look for OAuth metadata
-/// under `/.well-known`, and anything but a 404 there misleads them. So the paths of OAuth contain `connect`.
+/// Every path that answers; the health check is at `access.health_path`. All others get a plain 404 in JSON: clients that
+/// have a token look for OAuth metadata under `/.well-known`, and anything but a 404 there misleads them. So the paths of
+/// OAuth contain `connect`.
 #[rustfmt::skip]
 const PATHS: &[Row] = &[
     ("/mcp",             RequiredCredentials::Agent, RouteTarget::Mcp,       "POST, GET, DELETE, OPTIONS"),

@@ -46,14 +46,10 @@ fn describe(tokens: &[&str], value: Option<&Value>) -> Option<String> {
     };
     let field = match below {
         [] | [.., "status" | "active"] => String::new(),
-        _ => format!(
-            " {}",
-            below
-                .iter()
-                .map(|key| spaced(key))
-                .collect::<Vec<_>>()
-                .join(" ")
-        ),
+        keys => keys
+            .iter()
+            .flat_map(|key| [" ".to_owned(), spaced(key)])
+            .collect(),
     };
     let change = match value.map(short) {
         None => texts::WAS_REMOVED.to_owned(),

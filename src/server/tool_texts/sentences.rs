@@ -1,6 +1,6 @@
 //! What a call of each tool does, in a sentence for the owner, who decides on it.
 
-/// The tools that change something, by name. Words in brackets stand there only for a call with a target, `{}`.
+/// The tools that change something, by name. Words in brackets are only for a call with a target, `{}`.
 #[rustfmt::skip]
 const SENTENCES: &[(&str, &str)] = &[
     ("backup_create",              "Make a backup[ of {}]"),
@@ -90,9 +90,9 @@ const LOSES_DATA: &[&str] = &[
 /// The sentence about a call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ToolSentence {
-    /// What stands before the target; all of the sentence if no target stands in it.
+    /// The words before the target, or the whole sentence if it names no target.
     pub before: String,
-    /// What stands behind the target, if it stands in the sentence.
+    /// The words after the target; `None` if the sentence names no target.
     pub after: Option<&'static str>,
 }
 
