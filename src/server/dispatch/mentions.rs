@@ -50,6 +50,20 @@ impl<'c> UnlistedTools<'c> {
     }
 }
 
+/// Returns a text without the sentences that begin with the name of a tool as code, and so only point to it. The first
+/// sentence stays.
+pub(super) fn without_pointers(text: &str, is_tool: impl Fn(&str) -> bool) -> String {
+    let is_pointer = |sentence: &&str| {
+        let code = sentence.strip_prefix('`');
+        code.and_then(|rest| rest.split('`').next())
+            .is_some_and(&is_tool)
+    };
+    let mut sentences = sentences(text).into_iter();
+    let mut kept = sentences.next().unwrap_or_default().to_owned();
+    kept.extend(sentences.filter(|sentence| !is_pointer(sentence)));
+    kept.trim_end().to_owned()
+}
+
 /// Replaces the words of a text that have another name. A word consists of letters, digits and underscores.
 pub(super) fn rename_words<'n>(text: &str, name_of: impl Fn(&str) -> Option<&'n str>) -> String {
     let is_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -112,6 +126,16 @@ mod tests {
         assert_eq!(without(&["read"], "Find it. Then `read` it."), "Find it.");
         assert_eq!(without(&["a_b"], "Only a_b."), "Only a_b.");
         assert_eq!(without(&[], ""), "");
+    }
+
+    #[test]
+    fn a_sentence_that_only_points_to_a_tool_is_removed() {
+        let is_tool = |name: &str| name == "job_list";
+        let text =
+            "`job_list` ids. `job_list` lists them, `job_get` one. `job` is a job. See `job_list`.";
+        let kept = "`job_list` ids. `job` is a job. See `job_list`.";
+        assert_eq!(without_pointers(text, is_tool), kept);
+        assert_eq!(without_pointers("", is_tool), "");
     }
 
     #[test]

@@ -67,8 +67,9 @@ pub fn session_tools(sessions: Arc<OpenSessionTable>) -> Toolset<SessionTools> {
 /// The state of the tools: the table of sessions.
 pub struct SessionTools(Arc<OpenSessionTable>);
 
-/// List the open sessions of your own clients, by name. Sessions of other agents are not shown, and clients of the
-/// stateless revision have none. `session_kill` ends one that was left open.
+/// List the open sessions of your own clients, by name. `session_kill` ends one that was left open.
+///
+/// Sessions of other agents are not shown, and clients of the stateless revision have none.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}

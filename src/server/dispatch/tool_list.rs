@@ -6,7 +6,7 @@ use super::{
     call::{Call, CallOutcome},
     engine::Engine,
     listing::{EntryVisibility, Listing},
-    mentions::UnlistedTools,
+    mentions::{UnlistedTools, without_pointers},
     resources::cursor,
     results::CachePolicy,
 };
@@ -124,12 +124,14 @@ fn finish_definition(
     unlisted: &UnlistedTools<'_>,
 ) -> protocol::ToolDefinition {
     definition.description = unlisted.removed_from(&definition.description);
-    remove_mentions(&mut definition.input_schema, unlisted);
+    edit_descriptions(&mut definition.input_schema, &|text| {
+        unlisted.removed_from(text)
+    });
     if matches!(
         seen,
         EntryVisibility::Brief | EntryVisibility::BrieflyProposed
     ) {
-        shorten(&mut definition);
+        shorten(&mut definition, catalog);
     }
     if catalog.dialect == Dialect::StartOs {
         let words = &mut definition.description;
@@ -149,68 +151,89 @@ fn finish_definition(
     definition
 }
 
-/// Removes sentences about unlisted tools from the descriptions in a schema.
-fn remove_mentions(schema: &mut Value, unlisted: &UnlistedTools<'_>) {
+/// Edits the descriptions in a schema.
+fn edit_descriptions(schema: &mut Value, edited: &dyn Fn(&str) -> String) {
     match schema {
         Value::Object(members) => {
             for (name, member) in members {
                 match member {
-                    Value::String(text) if name == "description" => {
-                        *text = unlisted.removed_from(text);
-                    }
-                    member => remove_mentions(member, unlisted),
+                    Value::String(text) if name == "description" => *text = edited(text),
+                    member => edit_descriptions(member, edited),
                 }
             }
         }
         Value::Array(items) => {
             for item in items {
-                remove_mentions(item, unlisted);
+                edit_descriptions(item, edited);
             }
         }
         _ => {}
     }
 }
 
-/// Shortens a definition to what is needed to choose and call the tool: the first paragraph of its description. The
+/// Shortens a definition to what is needed to choose and call the tool: the first paragraph of each description. The
 /// limits of an argument are in its description, and are enforced even if the schema does not state them. The schema
-/// of answers is optional (2026-07-28, server/tools), and says nothing that a model needs to call the tool.
-fn shorten(definition: &mut protocol::ToolDefinition) {
-    let first = definition.description.split("\n\n").next();
-    definition.description = first.unwrap_or_default().to_owned();
+/// of answers is optional (2026-07-28, server/tools), and says nothing that a model needs to call the tool. The tools
+/// that a sentence points to are in the same list, with their own descriptions.
+fn shorten(definition: &mut protocol::ToolDefinition, catalog: &Catalog) {
+    definition.description = shorten_text(&definition.description, catalog);
+    edit_descriptions(&mut definition.input_schema, &|text| {
+        shorten_text(text, catalog)
+    });
     remove_bounds(&mut definition.input_schema);
-    // That a second call has another effect is the specification's default.
-    definition.annotations.idempotent_hint =
-        definition.annotations.idempotent_hint.filter(|same| *same);
+    // That a call changes something, and a second one again, are the specification's defaults.
+    let hints = &mut definition.annotations;
+    hints.read_only_hint = hints.read_only_hint.filter(|reads| *reads);
+    hints.idempotent_hint = hints.idempotent_hint.filter(|same| *same);
     // People read the name as well, and a model reads nothing else.
     definition.title = None;
 }
 
+fn shorten_text(text: &str, catalog: &Catalog) -> String {
+    let first = text.split("\n\n").next().unwrap_or_default();
+    without_pointers(first, |name| catalog.tool(name).is_some())
+}
+
 /// The keywords of limits in a schema.
-const BOUNDS: [&str; 6] = [
+const BOUNDS: [&str; 8] = [
     "default",
     "maximum",
+    "maxItems",
     "maxLength",
     "minimum",
+    "minItems",
     "minLength",
     "pattern",
 ];
 
-/// Removes the limits from a schema, from its arguments, and from their members.
+/// Removes the limits from a schema, from its arguments, their members, and the items of lists. An item's description
+/// repeats that of the list.
 fn remove_bounds(schema: &mut Value) {
     if let Some(schema) = schema.as_object_mut() {
         schema.remove("additionalProperties");
     }
     let arguments = schema.get_mut("properties");
-    for argument in arguments
+    for (_, argument) in arguments
         .and_then(Value::as_object_mut)
         .into_iter()
         .flatten()
     {
-        if let Some(argument) = argument.1.as_object_mut() {
-            for bound in BOUNDS {
-                argument.remove(bound);
+        remove_own_bounds(argument);
+        if let Some(items) = argument.get_mut("items") {
+            remove_own_bounds(items);
+            if let Some(items) = items.as_object_mut() {
+                items.remove("description");
             }
+            remove_bounds(items);
         }
-        remove_bounds(argument.1);
+        remove_bounds(argument);
+    }
+}
+
+fn remove_own_bounds(argument: &mut Value) {
+    if let Some(argument) = argument.as_object_mut() {
+        for bound in BOUNDS {
+            argument.remove(bound);
+        }
     }
 }

@@ -64,8 +64,9 @@ async fn targets(backups: Arc<Backups>, Targets {}: Targets, cx: Cx) -> Result<A
     Ok(AllTargets { targets })
 }
 
-/// Add a backup target: a directory with the target's name below one that the owner configured. The owner's own targets
-/// are in a file that this server cannot write. Returns it as `backup_target_list` does.
+/// Add a backup target: a directory with the target's name below one that the owner configured.
+///
+/// The owner's own targets are in a file that this server cannot write. Returns it as `backup_target_list` does.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Add {
@@ -85,7 +86,9 @@ async fn add(backups: Arc<Backups>, asked: Add, cx: Cx) -> Result<BackupTarget> 
 }
 
 /// Remove a backup target that was added here. Its backups stay where they are; `backup_target_add` with the same name
-/// shows them again. The owner's own targets cannot be removed. Returns the name.
+/// shows them again. Returns the name.
+///
+/// The owner's own targets cannot be removed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Remove {
@@ -106,7 +109,9 @@ async fn remove(backups: Arc<Backups>, Remove { target }: Remove, cx: Cx) -> Res
 }
 
 /// Mount the disk or share of a backup target where only root sees it. Fails if the disk or share is missing; a mounted
-/// one stays mounted. Returns the target as `backup_target_list` does.
+/// one stays mounted.
+///
+/// Returns the target as `backup_target_list` does.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Mount {
@@ -119,7 +124,9 @@ async fn mount(backups: Arc<Backups>, Mount { target }: Mount, cx: Cx) -> Result
 }
 
 /// Unmount the disk or share of a backup target, so that it can be disconnected. Fails while a backup is written or
-/// read there. Returns the target as `backup_target_list` does; `backup_target_mount` mounts it again.
+/// read there.
+///
+/// Returns the target as `backup_target_list` does; `backup_target_mount` mounts it again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Umount {

@@ -81,8 +81,10 @@ struct Create {
     /// Whether to freeze a running container meanwhile.
     #[serde(default = "yes")]
     freeze: bool,
-    /// Which backups of the same container or path to keep on this target, such as `{"daily":7,"weekly":4}`; older ones
-    /// are deleted after the new one was read back. Without it, all are kept.
+    /// Which backups of the same container or path to keep on this target, such as `{"daily":7,"weekly":4}`; others are
+    /// deleted. Default: all.
+    ///
+    /// They are deleted after the new one was read back.
     keep: Option<BackupKeep>,
 }
 
@@ -128,8 +130,7 @@ struct Restore {
     target: TargetName,
     /// The backup's id, as `backup_list` shows it; default: the container's newest on that target.
     backup: Option<BackupId>,
-    /// The container to restore to: its own, or for LXC an unused name for a new one with its own hardware addresses
-    /// and host name. Give this or `path`.
+    /// The container to restore to: its own, or for LXC a new name. Give this or `path`.
     #[serde(default, deserialize_with = "one_alone")]
     container: Option<ContainerRef>,
     /// The absolute path of the new host directory to restore to, where the owner allows writing.
@@ -213,8 +214,10 @@ fn subject(
     }
 }
 
-/// List backups, newest first: the container or path, the time, the size, and whether the container was running. Only
-/// complete backups are listed. `backup_verify` checks one, `backup_restore` restores it.
+/// List backups, newest first: the container or path, the time, the size, and whether the container was running.
+/// `backup_verify` checks one, `backup_restore` restores it.
+///
+/// Only complete backups are listed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -282,8 +285,10 @@ async fn verify(backups: Arc<Backups>, asked: Verify, cx: Cx) -> Result<Verified
     check.await.map_err(failed)
 }
 
-/// Delete a backup and return its id. This cannot be undone. Other backups are unchanged. `backup_list` lists backups;
-/// `keep` of `backup_create` deletes old ones by a rule.
+/// Delete a backup and return its id. This cannot be undone. `backup_list` lists backups; `keep` of `backup_create`
+/// deletes old ones by a rule.
+///
+/// Other backups are unchanged.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Delete {

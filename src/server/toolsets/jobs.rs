@@ -64,7 +64,7 @@ struct Start {
     command: Option<String>,
     /// A program and its arguments, run without a shell. Give this or `command`.
     argv: Option<Vec<String>>,
-    /// The timeout in seconds, after which it is killed with all its child processes, 1 to 86400.
+    /// Seconds until all its processes are killed: 1 to 86400.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user to run as; default: root.
@@ -100,8 +100,10 @@ async fn list(jobs: Arc<Jobs>, List {}: List, cx: Cx) -> Result<JobStatusList> {
     own(&jobs, &cx).all().await.map_err(failed)
 }
 
-/// Show the state of one of your jobs: whether it runs or how it ended, and how much it has printed. A job that is not
-/// yours or no longer kept is not found. `job_output` reads its output.
+/// Show the state of one of your jobs: whether it runs or how it ended, and how much it has printed. `job_output` reads
+/// its output.
+///
+/// A job that is not yours or no longer kept is not found.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Look {

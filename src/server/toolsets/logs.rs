@@ -57,8 +57,10 @@ pub fn kernel_tools(journal: Arc<Journal>) -> Toolset<Journal> {
 type Limit = BoundedNumber<1, 200, 50>;
 
 /// Search the journal of the host, or of a container with systemd. Returns the newest matching lines, oldest first.
-/// Page to older lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. Recognised secrets are
-/// left out. `logs_wait` waits for a new line.
+/// Page to older lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. `logs_wait` waits for a
+/// new line.
+///
+/// Recognised secrets are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Query {
@@ -202,7 +204,9 @@ async fn kernel(journal: Arc<Journal>, asked: Kernel, cx: Cx) -> Result<Answer> 
 }
 
 /// List the boots in the journal of the host, or of a `container`, newest first, with the times of their first and last
-/// lines. Boots without remaining lines are not listed. Pass a boot's id or number as `boot` to `logs_query`.
+/// lines. Pass a boot's id or number as `boot` to `logs_query`.
+///
+/// Boots without remaining lines are not listed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Boots {
@@ -236,8 +240,9 @@ async fn boots(journal: Arc<Journal>, Boots { container }: Boots, cx: Cx) -> Res
 }
 
 /// Show when the host was up, how long it was down between boots, and whether each boot ended by a shutdown or without
-/// one (crash, reset, power failure). Goes back as far as the journal. For the reason of a crash, pass its `boot` to
-/// `kernel_logs` or `logs_query`.
+/// one (crash, reset, power failure). For the reason of a crash, pass its `boot` to `kernel_logs` or `logs_query`.
+///
+/// Goes back as far as the journal.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Uptime {

@@ -39,9 +39,11 @@ pub fn tools(notifications: Arc<Notifications>) -> Toolset<Notifications> {
         .startos("notification.remove-before", &[("before", "below")])
 }
 
-/// List the owner's notifications, newest first. Examples: a container or unit that failed, a failed job or
-/// backup, a disk with errors, a full file system, a watch that fired, a waiting change. At most 200 are kept.
-/// `notification_mark` marks them as seen, `notification_remove` removes them.
+/// List the owner's notifications, newest first. Examples: a container or unit that failed, a failed job or backup, a
+/// disk with errors, a full file system, a watch that fired, a waiting change. `notification_mark` marks them as seen,
+/// `notification_remove` removes them.
+///
+/// At most 200 are kept.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -108,7 +110,9 @@ fn as_notification(one: KeptNotification) -> Notification {
 }
 
 /// Mark notifications as seen or unseen, for all who see them, and return how many were changed: those in `ids`, or all
-/// up to an id. Ids that do not exist are ignored. `notification_list` lists them.
+/// up to an id. `notification_list` lists them.
+///
+/// Ids that do not exist are ignored.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Mark {
@@ -126,8 +130,10 @@ fn yes() -> bool {
     true
 }
 
-/// Remove notifications for all who see them and return how many: those in `ids`, or all below an id. Ids that do not
-/// exist are ignored. `notification_list` lists them.
+/// Remove notifications for all who see them and return how many: those in `ids`, or all below an id.
+/// `notification_list` lists them.
+///
+/// Ids that do not exist are ignored.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Remove {

@@ -62,9 +62,9 @@ type Timeout = BoundedNumber<1, 300, 30>;
 struct OnHost {
     /// The command line for bash.
     command: Option<String>,
-    /// A program and its arguments, run without a shell, instead of `command`.
+    /// A program and its arguments, instead of `command`.
     argv: Option<Vec<String>>,
-    /// The timeout in seconds, after which it is killed: 1 to 300, default 30. `timed_out` reports that.
+    /// Seconds until it is killed: 1 to 300, default 30. `timed_out` reports that.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user to run as; default: root.
@@ -103,9 +103,9 @@ struct InContainer {
     container: ContainerRef,
     /// The command line for sh.
     command: Option<String>,
-    /// A program and its arguments, run without a shell, instead of `command`.
+    /// A program and its arguments, instead of `command`.
     argv: Option<Vec<String>>,
-    /// The timeout in seconds, after which it is killed: 1 to 300, default 30. `timed_out` reports that.
+    /// Seconds until it is killed: 1 to 300, default 30. `timed_out` reports that.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user of the container to run as; default: root, in Docker and Podman the container's user.

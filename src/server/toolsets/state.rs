@@ -122,8 +122,9 @@ fn json_bytes(value: &Value) -> usize {
 }
 
 /// Show which revision last wrote each value, when, by whom (`observer`, `owner`, `agent:ID`, `local:PROGRAM`) and in
-/// which call. `claims to be` marks an unproven name. Values older than the log are left out. `changes_since` shows
-/// other revisions.
+/// which call. `changes_since` shows other revisions.
+///
+/// `claims to be` marks an unproven name. Values older than the log are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Blamed {

@@ -68,7 +68,7 @@ impl Changing for Toolset<SystemdUnits> {
 struct List {
     /// A running container; default: the host.
     container: Option<ContainerRef>,
-    /// Only unit names that match this pattern, such as `*.timer` or `docker-*`; * matches any characters, ? one.
+    /// Only unit names that match this pattern, such as `*.timer` or `docker-*`.
     name: Option<Pattern>,
     /// Only units in this state.
     state: Option<State>,
@@ -129,8 +129,9 @@ async fn list(units: Arc<SystemdUnits>, asked: List, cx: Cx) -> Result<Listed> {
 }
 
 /// Describe a systemd unit of the host or of a container with systemd: states and since when, enabled, main process,
-/// last result, restarts, memory, CPU, tasks, and when host timers are due. Fields that a unit type does not have are
-/// left out. `logs_query` shows its logs.
+/// last result, restarts, memory, CPU, tasks, and when host timers are due. `logs_query` shows its logs.
+///
+/// Fields that a unit type does not have are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Status {

@@ -89,8 +89,10 @@ async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateChec
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Apply {
-    /// A running container; default: the host. On both, waits up to five minutes for another apt, and names its process.
-    /// Without systemd in a container, the upgrade stops with gatewren, and the next run finishes it.
+    /// A running container; default: the host.
+    ///
+    /// Waits up to five minutes for another apt, and names its process. In a container without systemd, the upgrade
+    /// stops with gatewren, and the next run finishes it.
     container: Option<ContainerRef>,
     /// Install only security updates.
     #[serde(default)]
@@ -98,7 +100,7 @@ struct Apply {
     /// Only these installed packages; at most 200.
     #[serde(default)]
     packages: Vec<PackageName>,
-    /// Allow removal of other packages, but never of essential ones; otherwise upgrades that need it are skipped.
+    /// Allow removal of other packages, never of essential ones; else such upgrades are skipped.
     #[serde(default)]
     allow_removal: bool,
 }
@@ -211,8 +213,9 @@ async fn run(updates: Arc<Updates>, Run(wanted): Run, cx: Cx) -> Result<UpdateRu
 }
 
 /// List past apt runs on the host or in a running container, newest first: packages installed, upgraded and removed,
-/// when, the command, and the user if known. Changes by dpkg alone are not included. `update_check` lists available
-/// updates.
+/// when, the command, and the user if known. `update_check` lists available updates.
+///
+/// Changes by dpkg alone are not included.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct History {

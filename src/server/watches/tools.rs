@@ -195,8 +195,10 @@ fn added_watch(added: AddedWatch) -> Result<StoredWatch> {
     Err(ToolError::new(words).into())
 }
 
-/// List your watches, oldest first: each condition in words, its phase, and what the last check found. Watches of other
-/// agents are not shown. `watch_create` adds one, `notification_list` shows the messages.
+/// List your watches, oldest first: each condition in words, its phase, and what the last check found. `watch_create`
+/// adds one, `notification_list` shows the messages.
+///
+/// Watches of other agents are not shown.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
@@ -240,8 +242,10 @@ async fn pause(tools: Arc<WatchTools>, asked: Pause, cx: Cx) -> Result<Answer> {
     Ok(Answer::data(&WatchView::of(&watch))?)
 }
 
-/// Delete one of your watches and return it as it was last; nothing is sent about it any more. A watch that is not
-/// yours is not found. `watch_list` lists yours.
+/// Delete one of your watches and return it as it was last; nothing is sent about it any more. `watch_list` lists
+/// yours.
+///
+/// A watch that is not yours is not found.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Delete {

@@ -135,7 +135,7 @@ mod tests {
             input_schema: json!({ "type": "object", "additionalProperties": false, "properties": { "p": property } }),
             output_schema: None,
             annotations: ToolAnnotations {
-                read_only_hint: true,
+                read_only_hint: Some(true),
                 destructive_hint: None,
                 idempotent_hint: None,
                 open_world_hint: false,

@@ -306,7 +306,7 @@ fn definition(
 fn hints(risk: Risk) -> ToolAnnotations {
     let reads = matches!(risk, Risk::Read | Risk::Scan | Risk::Reveal);
     ToolAnnotations {
-        read_only_hint: reads,
+        read_only_hint: Some(reads),
         destructive_hint: (!reads).then_some(matches!(risk, Risk::Disrupt | Risk::Execute)),
         idempotent_hint: (!reads).then_some(false),
         open_world_hint: matches!(risk, Risk::Scan | Risk::Execute),

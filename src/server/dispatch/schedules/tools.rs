@@ -122,8 +122,10 @@ async fn create(vault: Arc<Vault>, asked: Create, cx: Cx) -> Result<Answer> {
     }
 }
 
-/// List your schedules with their times and the result of the last run. With `schedule`, show one in full, with its last
-/// ten runs. Schedules of other agents are not shown. `schedule_create` adds one, `schedule_delete` removes one.
+/// List your schedules with their times and the result of the last run. With `schedule`, show one in full, with its
+/// last ten runs. `schedule_create` adds one, `schedule_delete` removes one.
+///
+/// Schedules of other agents are not shown.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -145,8 +147,10 @@ async fn list(vault: Arc<Vault>, List { schedule }: List, cx: Cx) -> Result<Answ
     })?)
 }
 
-/// Pause one of your schedules, so that it does not run, or resume it with `paused` false. Missed times are not made up
-/// for. Returns the schedule. `schedule_delete` removes it.
+/// Pause one of your schedules, so that it does not run, or resume it with `paused` false. Returns the schedule.
+/// `schedule_delete` removes it.
+///
+/// Missed times are not made up for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Pause {
@@ -169,8 +173,10 @@ async fn pause(vault: Arc<Vault>, Pause { schedule, paused }: Pause, cx: Cx) -> 
     Ok(Answer::data(&ScheduleView::of(&one, &[]))?)
 }
 
-/// Delete one of your schedules with the list of its runs, and return what was deleted. A run in progress is not
-/// stopped. `schedule_pause` only pauses it.
+/// Delete one of your schedules with the list of its runs, and return what was deleted. `schedule_pause` only pauses
+/// it.
+///
+/// A run in progress is not stopped.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Delete {

@@ -62,12 +62,13 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .syncs_state()
 }
 
-/// List the snapshots of an LXC container, oldest first. Snapshots that other programs made by other means are not
-/// listed. `container_snapshot_restore` restores one.
+/// List the snapshots of an LXC container, oldest first. `container_snapshot_restore` restores one.
+///
+/// Snapshots that other programs made by other means are not listed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
 }
 
@@ -89,7 +90,7 @@ async fn list(lxc: Arc<Lxc>, List { container }: List, cx: Cx) -> Result<Snapsho
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Keep {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The purpose of the snapshot, in one line.
     comment: Option<String>,
@@ -117,7 +118,7 @@ async fn keep(lxc: Arc<Lxc>, Keep { container, comment }: Keep, cx: Cx) -> Resul
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restore {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The snapshot's name, as `container_snapshot_list` shows it.
     snapshot: SnapshotName,
@@ -136,12 +137,14 @@ async fn restore(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Delete a snapshot of an LXC container and return the remaining ones. This cannot be undone. The container itself is
-/// unchanged. `container_snapshot_list` lists its snapshots.
+/// Delete a snapshot of an LXC container and return the remaining ones. This cannot be undone.
+/// `container_snapshot_list` lists its snapshots.
+///
+/// The container itself is unchanged.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Forget {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The snapshot's name, as `container_snapshot_list` shows it.
     snapshot: SnapshotName,
@@ -165,12 +168,13 @@ async fn forget(
 type Grace = BoundedNumber<0, 40, 10>;
 
 /// Roll an LXC container back to a snapshot, by default the newest, and return its details. Stops a running container,
-/// restores files and settings, starts it again. Everything after the snapshot is lost. Without a snapshot it fails and
-/// changes nothing; `container_snapshot_create` creates one.
+/// restores files and settings, starts it again. Everything after the snapshot is lost.
+///
+/// Without a snapshot it fails and changes nothing; `container_snapshot_create` creates one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rebuild {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The snapshot's name, as `container_snapshot_list` shows it.
     snapshot: Option<SnapshotName>,
@@ -198,12 +202,13 @@ async fn rebuild(lxc: Arc<Lxc>, asked: Rebuild, cx: Cx) -> Result<Rebuilt> {
 }
 
 /// Clone a stopped LXC container under a new name, with its own hardware addresses and host name, and return its
-/// details. Fails if it is running. The clone is stopped until `container_start`. An interrupted clone leaves nothing
-/// behind.
+/// details. Fails if it is running. The clone is stopped until `container_start`.
+///
+/// An interrupted clone leaves nothing behind.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Clone {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The clone's name; it must not be in use.
     #[serde(alias = "new_name")]
@@ -225,9 +230,10 @@ async fn clone(
     lxc.info(&new_container).await.map_err(failed)
 }
 
-/// Create an LXC container from a template that the owner allows. If the template is not allowed, the error lists the
-/// allowed ones. The new container is stopped; `container_start` starts it. Many templates download from the network,
-/// which takes time.
+/// Create an LXC container from a template that the owner allows. The new container is stopped; `container_start`
+/// starts it. Many templates download from the network, which takes time.
+///
+/// If the template is not allowed, the error lists the allowed ones.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
@@ -277,7 +283,7 @@ async fn create(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Destroy {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// Only stop it and turn autostart off; the container is kept.
     #[serde(default)]

@@ -34,12 +34,14 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .titled("Write a file in a container")
 }
 
-/// List a directory in the root file system of a running or stopped container, sorted by name. Links are resolved
-/// inside the container; separate mounts are not entered. `container_file_read` reads a file.
+/// List a directory in the root file system of a running or stopped container, sorted by name. `container_file_read`
+/// reads a file.
+///
+/// Links are resolved inside the container; separate mounts are not entered.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The directory's path inside the container, such as `/etc`.
     path: InsidePath,
@@ -58,12 +60,13 @@ async fn list(lxc: Arc<Lxc>, asked: List, cx: Cx) -> Result<DirectoryPage> {
 }
 
 /// Read a file in the root file system of a running or stopped container: text as it is, other content as base64. A
-/// long file comes in parts; `next_offset` starts the next one. No link leads out of the container.
-/// `container_file_list` lists files.
+/// long file comes in parts; `next_offset` starts the next one. `container_file_list` lists files.
+///
+/// No link leads out of the container.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Read {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The file's path inside the container, such as `/etc/hosts`.
     path: InsidePath,
@@ -82,13 +85,14 @@ async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
     part.await.map_err(failed)
 }
 
-/// Write a file in the root file system of a container, completely or not at all, and return its
-/// size. The old content is lost; `container_file_read` shows it first. The directory must exist. Owner and permissions
-/// are kept; a new file gets the directory's owner. Fails for a link.
+/// Write a file in the root file system of a container, completely or not at all, and return its size. The old content
+/// is lost; `container_file_read` shows it first. The directory must exist. Fails for a link.
+///
+/// Owner and permissions are kept; a new file gets the directory's owner.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The file's path inside the container, such as `/etc/hosts`.
     path: InsidePath,

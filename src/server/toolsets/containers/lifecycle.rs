@@ -80,12 +80,14 @@ async fn list(lxc: Arc<Lxc>, List {}: List, cx: Cx) -> Result<Containers> {
 }
 
 /// Describe one container: state, addresses, operating system, autostart, memory, CPU, processes, disk use, configured
-/// networks, mounts and limits; for Docker and Podman also image, health and Compose project. Values of running
-/// containers are left out for others. `container_stats` measures its usage.
+/// networks, mounts and limits; for Docker and Podman also image, health and Compose project. `container_stats`
+/// measures its usage.
+///
+/// Values of running containers are left out for others.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
 }
 
@@ -103,7 +105,7 @@ async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<Contain
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stats {
-    /// The container's name, as `container_list` shows it; default: all running ones.
+    /// The container's name; default: all running ones. `container_list` shows it.
     #[serde(default)]
     container: Option<ContainerRef>,
 }
@@ -139,12 +141,14 @@ async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Meas
     })
 }
 
-/// Show the addresses and open ports of a running container. Fails if it is not running. Whether other machines can
-/// reach them depends on the network between; `network_addresses` shows how the host is reached.
+/// Show the addresses and open ports of a running container. Fails if it is not running.
+///
+/// Whether other machines can reach them depends on the network between; `network_addresses` shows how the host is
+/// reached.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Ports {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
 }
 
@@ -168,12 +172,13 @@ async fn ports(lxc: Arc<Lxc>, Ports { container }: Ports, cx: Cx) -> Result<Open
     })
 }
 
-/// Start a container and return its details. A running container is left as it is. `container_shell` runs commands
-/// inside.
+/// Start a container and return its details. `container_shell` runs commands inside.
+///
+/// A running container is left as it is.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
 }
 
@@ -188,11 +193,13 @@ async fn start(lxc: Arc<Lxc>, Start { container }: Start, cx: Cx) -> Result<Cont
 pub type Grace = BoundedNumber<0, 40, 10>;
 
 /// Stop a container: request a shutdown, force it after the grace period, and return its details. All its processes
-/// end. A stopped container is left as it is. `container_start` starts it again.
+/// end. `container_start` starts it again.
+///
+/// A stopped container is left as it is.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stop {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
     #[serde(default)]
@@ -216,7 +223,7 @@ async fn stop(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restart {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
     #[serde(default)]

@@ -37,7 +37,7 @@ pub fn tools(lxc: Arc<Lxc>, journal: Arc<Journal>) -> Toolset<ContainerLogs> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Logs {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The log to read; default: the first available. LXC's log shows why a start failed.
     source: Option<LogSource>,

@@ -33,7 +33,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Storage {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
 }
 
@@ -51,7 +51,7 @@ type Grace = BoundedNumber<0, 40, 10>;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Relocate {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The place, by its name. Give this or `remove_old`.
     to: Option<StoreName>,

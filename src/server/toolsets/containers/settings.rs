@@ -43,11 +43,13 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
 }
 
 /// Freeze a running container and return its details. Its processes pause and keep their memory until
-/// `container_unfreeze`; nothing in it responds. A frozen container is left as it is.
+/// `container_unfreeze`; nothing in it responds.
+///
+/// A frozen container is left as it is.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Freeze {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
 }
 
@@ -57,12 +59,13 @@ async fn freeze(lxc: Arc<Lxc>, Freeze { container }: Freeze, cx: Cx) -> Result<C
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Resume a frozen container and return its details. A container that is not frozen is left as it is.
-/// `container_freeze` freezes one.
+/// Resume a frozen container and return its details. `container_freeze` freezes one.
+///
+/// A container that is not frozen is left as it is.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Unfreeze {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
 }
 
@@ -77,11 +80,12 @@ async fn unfreeze(
 }
 
 /// Set whether a container starts at boot and return its details; in Docker and Podman this is its restart policy.
+///
 /// Nothing is started or stopped now: `container_start` and `container_stop` do that.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Autostart {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// Whether it starts when the host boots.
     #[serde(alias = "on")]
@@ -100,12 +104,14 @@ async fn autostart(
     lxc.info(&container).await.map_err(failed)
 }
 
-/// Show a container's configuration: host name, autostart, limits, networks, mounts and the location of its files. Only
-/// known keys are shown. `container_config_set` changes some of them.
+/// Show a container's configuration: host name, autostart, limits, networks, mounts and the location of its files.
+/// `container_config_set` changes some of them.
+///
+/// Only known keys are shown.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConfigGet {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
 }
 
@@ -124,7 +130,7 @@ async fn config_get(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConfigSet {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
     /// The container's host name.
     hostname: Option<HostName>,

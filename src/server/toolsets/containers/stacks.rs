@@ -44,9 +44,10 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .syncs_state()
 }
 
-/// List the Compose stacks (projects) of Docker and Podman, with how many of their containers run or are unhealthy. A
-/// stack is shown only if you may see all of its containers. `stack_info` shows the containers of one, and
-/// `container_list` those without a stack too.
+/// List the Compose stacks (projects) of Docker and Podman, with how many of their containers run or are unhealthy.
+/// `stack_info` shows the containers of one, and `container_list` those without a stack too.
+///
+/// A stack is shown only if you may see all of its containers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
@@ -115,13 +116,14 @@ impl From<Stack> for StackLine {
     }
 }
 
-/// Describe the containers of a Compose stack: service, state, health, image with id and digest, and whether the
-/// daemon has a newer image of the same name already. It does not ask a registry. The stack is not found if you may
-/// not see all of its containers. `container_info` shows more of one.
+/// Describe the containers of a Compose stack: service, state, health, image with id and digest, and whether the daemon
+/// has a newer image of the same name already. `container_info` shows more of one.
+///
+/// It does not ask a registry. The stack is not found if you may not see all of its containers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {
-    /// The stack, as `stack_list` shows it: `docker:media`, or the project's name alone where it is unique.
+    /// The stack, such as `docker:media`, or its unique name. `stack_list` shows it.
     stack: StackRef,
 }
 
@@ -240,12 +242,13 @@ struct StackChanged {
 }
 
 /// Start the containers of a Compose stack that do not run, those that others depend on first. Waits up to 40 s for
-/// services that must be healthy. If some do not start, the error lists all. Refused as not found unless you may see
-/// every container of it. `container_start` starts one.
+/// services that must be healthy. If some do not start, the error lists all. `container_start` starts one.
+///
+/// Refused as not found unless you may see every container of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
-    /// The stack, as `stack_list` shows it: `docker:media`, or the project's name alone where it is unique.
+    /// The stack, such as `docker:media`, or its unique name. `stack_list` shows it.
     stack: StackRef,
 }
 
@@ -253,13 +256,14 @@ async fn start(lxc: Arc<Lxc>, Start { stack }: Start, cx: Cx) -> Result<StackCha
     change(&lxc, &stack, StackAction::Start, &cx).await
 }
 
-/// Stop all containers of a Compose stack, those that others depend on last; each is killed after the grace period.
-/// If some do not stop, the error lists all. Refused as not found unless you may see every container of it.
-/// `stack_start` starts it again, `container_stop` stops one.
+/// Stop all containers of a Compose stack, those that others depend on last; each is killed after the grace period. If
+/// some do not stop, the error lists all. `stack_start` starts it again, `container_stop` stops one.
+///
+/// Refused as not found unless you may see every container of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stop {
-    /// The stack, as `stack_list` shows it: `docker:media`, or the project's name alone where it is unique.
+    /// The stack, such as `docker:media`, or its unique name. `stack_list` shows it.
     stack: StackRef,
     /// Seconds that each container has to shut down, at most 40; 0 forces it at once.
     #[serde(default)]
@@ -271,12 +275,13 @@ async fn stop(lxc: Arc<Lxc>, Stop { stack, grace_s }: Stop, cx: Cx) -> Result<St
 }
 
 /// Restart a Compose stack: stop all containers, then start all, in the order of their dependencies. New images and
-/// changed files take no effect. If some fail, the error lists all. Refused as not found unless you may see every
-/// container of it. `container_restart` restarts one.
+/// changed files take no effect. If some fail, the error lists all. `container_restart` restarts one.
+///
+/// Refused as not found unless you may see every container of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restart {
-    /// The stack, as `stack_list` shows it: `docker:media`, or the project's name alone where it is unique.
+    /// The stack, such as `docker:media`, or its unique name. `stack_list` shows it.
     stack: StackRef,
     /// Seconds that each container has to shut down, at most 40; 0 forces it at once.
     #[serde(default)]

@@ -31,7 +31,9 @@ pub fn tools(reports: Arc<DiskReports>) -> Toolset<DiskReports> {
 
 /// Show what fills the disks of the host and its containers: free space, largest directories, sizes of containers, and
 /// `items` that can go (caches, journal, old kernels, core dumps, snapshots, unused volumes and images), largest first.
-/// `disk_cleanup` deletes items. Counts for 25 s at most.
+/// `disk_cleanup` deletes items.
+///
+/// Counts for 25 s at most.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Report {}

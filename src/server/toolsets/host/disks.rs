@@ -19,8 +19,10 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
         .startos("disk.list", &[])
 }
 
-/// List the host's disks with model, size and partitions, and the mounted file systems with their space. File systems
-/// on other machines are listed without sizes; unknown values are left out. `server_metrics` measures reads and writes.
+/// List the host's disks with model, size and partitions, and the mounted file systems with their space.
+/// `server_metrics` measures reads and writes.
+///
+/// File systems on other machines are listed without sizes; unknown values are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}

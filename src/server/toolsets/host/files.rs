@@ -98,7 +98,7 @@ async fn list(files: Arc<HostFiles>, asked: List, cx: Cx) -> Result<Listed> {
 struct Search {
     /// The absolute path of the directory to search.
     path: String,
-    /// A name pattern, such as `*.conf`: `*` matches any characters, `?` one. Give this, `text` or both.
+    /// A name pattern, such as `*.conf`. Give this, `text` or both.
     name: Option<String>,
     /// Exact, case-sensitive text within one line of the file.
     text: Option<String>,

@@ -38,8 +38,10 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
         .titled("Network neighbours")
 }
 
-/// List the host's network interfaces: type, state, speed, hardware address, addresses, and traffic since boot. Values
-/// that an interface does not have are left out. `network_routes` shows where traffic goes.
+/// List the host's network interfaces: type, state, speed, hardware address, addresses, and traffic since boot.
+/// `network_routes` shows where traffic goes.
+///
+/// Values that an interface does not have are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Interfaces {}
@@ -69,8 +71,9 @@ async fn interfaces(host: Arc<Host>, Interfaces {}: Interfaces, cx: Cx) -> Resul
     })
 }
 
-/// List the host's IPv4 and IPv6 routes, default routes first. Routes to directly connected networks have no gateway.
-/// `network_interfaces` describes the interfaces.
+/// List the host's IPv4 and IPv6 routes, default routes first. `network_interfaces` describes the interfaces.
+///
+/// Routes to directly connected networks have no gateway.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Routes {}
@@ -88,7 +91,9 @@ async fn routes(host: Arc<Host>, Routes {}: Routes, _: Cx) -> Result<AllRoutes> 
 }
 
 /// Show how to reach the host: its name, and its addresses with their interfaces and from where each is reachable.
-/// Loopback, link-local and temporary addresses are left out. `network_listeners` lists open ports.
+/// `network_listeners` lists open ports.
+///
+/// Loopback, link-local and temporary addresses are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Addresses {}
@@ -109,9 +114,10 @@ async fn addresses(host: Arc<Host>, Addresses {}: Addresses, _: Cx) -> Result<Al
     })
 }
 
-/// List the host's own open ports: listening TCP ports, and UDP ports that accept packets from any sender. Shows the
-/// user and the systemd unit, container or program of each, unless the kernel hides them. `container_ports` lists those
-/// of containers.
+/// List the host's own open ports: listening TCP ports, and UDP ports that accept packets from any sender.
+/// `container_ports` lists those of containers.
+///
+/// Shows the user and the systemd unit, container or program of each, unless the kernel hides them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Listeners {}
@@ -143,8 +149,9 @@ async fn listeners(host: Arc<Host>, Listeners {}: Listeners, cx: Cx) -> Result<A
 }
 
 /// List neighbours on the host's networks (ARP and IPv6 neighbour discovery): address, hardware address, interface, and
-/// whether each answered recently. Machines that the host never contacted are not listed. `network_interfaces`
-/// describes the interfaces.
+/// whether each answered recently. `network_interfaces` describes the interfaces.
+///
+/// Machines that the host never contacted are not listed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Neighbors {}

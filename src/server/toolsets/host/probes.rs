@@ -50,8 +50,10 @@ pub fn tools(network: Arc<Network>, with_firewall: bool) -> Toolset<Network> {
         .startos("net.forward.dump-table", &[])
 }
 
-/// Ping a machine from the host (ICMP echo). Returns the number of replies and their times. A machine that does not
-/// answer may still be up: many drop pings. `network_check_port` tries a TCP connection instead.
+/// Ping a machine from the host (ICMP echo). Returns the number of replies and their times. `network_check_port` tries
+/// a TCP connection instead.
+///
+/// A machine that does not answer may still be up: many drop pings.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Ping {
@@ -68,8 +70,9 @@ async fn ping(network: Arc<Network>, asked: Ping, cx: Cx) -> Result<PingAnswer> 
 }
 
 /// Check whether the host can connect to a machine's TCP port: `open`, `refused` (no listener), `no_answer` (off, or
-/// dropped by a firewall) or `unreachable`. Sends no data and closes the connection. `network_ping` checks whether the
-/// machine answers.
+/// dropped by a firewall) or `unreachable`. `network_ping` checks whether the machine answers.
+///
+/// Sends no data and closes the connection.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CheckPort {
@@ -161,8 +164,9 @@ async fn config(network: Arc<Network>, Config { interface }: Config, _: Cx) -> R
 }
 
 /// Set the host's name servers permanently; without any, the network sets them again. Returns the same as `dns_config`.
-/// Fails if none answers, or if a program such as dhclient writes `/etc/resolv.conf`. If the host then gets no answer
-/// through them, the old ones are restored, and the error says so.
+/// Fails if none answers, or if a program such as dhclient writes `/etc/resolv.conf`.
+///
+/// If the host then gets no answer through them, the old ones are restored, and the error says so.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetStatic {

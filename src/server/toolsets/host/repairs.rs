@@ -24,9 +24,10 @@ pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
         .long()
 }
 
-/// Check and repair one file system, md array or ZFS pool (give exactly one of the arguments), and return its state.
-/// A large btrfs takes hours. Damaged files of an unmounted disk may be lost. Arrays and pools continue after the
-/// answer: see `disk_health`. Fails if it is in use or has no such check.
+/// Check and repair one file system, md array or ZFS pool (give exactly one of the arguments), and return its state. A
+/// large btrfs takes hours. Damaged files of an unmounted disk may be lost. Fails if it is in use or has no such check.
+///
+/// Arrays and pools continue after the answer: see `disk_health`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Repair {

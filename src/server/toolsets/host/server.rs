@@ -28,8 +28,9 @@ pub fn tools(host: Arc<Host>) -> Toolset<Host> {
 }
 
 /// Describe the host: operating system, kernel, architecture, virtualization, hardware, CPU, memory, GPUs, addresses,
-/// boot time, and whether an update needs a reboot. Unknown values are left out. `server_metrics` has the values that
-/// change every second.
+/// boot time, and whether an update needs a reboot. `server_metrics` has the values that change every second.
+///
+/// Unknown values are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Info {}
@@ -39,8 +40,9 @@ async fn info(host: Arc<Host>, Info {}: Info, _: Cx) -> Result<ServerInfo> {
 }
 
 /// Measure the host now: CPU use over a fifth of a second, load, pressure, memory, swap, mounted file systems,
-/// temperatures, and network and disk counters since boot. Unavailable values are left out. `server_info` describes the
-/// host.
+/// temperatures, and network and disk counters since boot. `server_info` describes the host.
+///
+/// Unavailable values are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Measure {}
@@ -50,7 +52,9 @@ async fn metrics(host: Arc<Host>, Measure {}: Measure, _: Cx) -> Result<HostMetr
 }
 
 /// Show the host's clock: UTC time, time zone, NTP synchronisation, boot time, and the uptime of the host and of
-/// gatewren. Unknown values are left out. `server_info` describes the host.
+/// gatewren. `server_info` describes the host.
+///
+/// Unknown values are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Time {}

@@ -63,8 +63,10 @@ async fn add(ssh: Arc<Ssh>, asked: Add, cx: Cx) -> Result<SshKeyChange> {
     done.map_err(failed)
 }
 
-/// Remove an SSH key that was added through this server, and return the result. Open sessions continue; new logins
-/// fail. Keys added by the owner are not changed. `ssh_key_list` shows the remaining keys.
+/// Remove an SSH key that was added through this server, and return the result. `ssh_key_list` shows the remaining
+/// keys.
+///
+/// Open sessions continue; new logins fail. Keys added by the owner are not changed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Remove {

@@ -55,8 +55,9 @@ async fn usage(storage: Arc<Storage>, asked: Usage, cx: Cx) -> Result<DiskUsage>
 }
 
 /// Show the health of the host's disks: SMART data (through smartctl; sleeping disks are not woken), and md, ZFS and
-/// btrfs status. `problems` describes faults in sentences; `unread` names what could not be examined. `disk_list` lists
-/// partitions and file systems.
+/// btrfs status. `disk_list` lists partitions and file systems.
+///
+/// `problems` describes faults in sentences; `unread` names what could not be examined.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Health {}

@@ -35,13 +35,15 @@ pub fn tools(sources: Arc<DiagnosisSources>) -> Toolset<DiagnosisSources> {
         .titled("Why a container is slow")
 }
 
-/// Explain why a container is slow or not running, in one call: findings, CPU, throttling, memory, disk and pressure now
-/// and over the last hour and day, top processes, last errors of its log, and the host. What cannot be read is named.
-/// `container_logs` shows more of the log.
+/// Explain why a container is slow or not running, in one call: findings, CPU, throttling, memory, disk and pressure
+/// now and over the last hour and day, top processes, last errors of its log, and the host. `container_logs` shows more
+/// of the log.
+///
+/// What cannot be read is named.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Diagnose {
-    /// The container's name, as `container_list` shows it.
+    /// The container's name. `container_list` shows it.
     container: ContainerRef,
 }
 

@@ -46,9 +46,10 @@ pub fn container_tools(sources: Arc<HistorySources>) -> Toolset<HistorySources> 
         .titled("Container usage over time")
 }
 
-/// Show the host's usage over time: CPU in percent of all CPUs, memory, disks, network, pressure, load. Mean and
-/// maximum of each point; times without samples are left out. Minutes are kept 24 h, 15 minutes 30 d. `server_metrics`
-/// measures now.
+/// Show the host's usage over time: CPU in percent of all CPUs, memory, disks, network, pressure, load.
+/// `server_metrics` measures now.
+///
+/// Minutes are kept 24 h, 15 minutes 30 d. Mean and maximum of each point; times without samples are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OfHost {
@@ -65,9 +66,10 @@ struct OfHost {
     limit: BoundedNumber<1, 120, 60>,
 }
 
-/// Show a container's usage over time: CPU in percent of one CPU, throttling, memory, disks, network, pressure. Mean and
-/// maximum of each point; times without samples are left out. Minutes are kept 24 h, 15 minutes 30 d.
+/// Show a container's usage over time: CPU in percent of one CPU, throttling, memory, disks, network, pressure.
 /// `container_diagnose` explains why it is slow.
+///
+/// Minutes are kept 24 h, 15 minutes 30 d. Mean and maximum of each point; times without samples are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OfContainer {
