@@ -252,7 +252,7 @@ mod tests {
         for words in [
             "SHELL",
             "container_stop\n    class disrupt; needs lxc_writes in helper.toml; in StartOS package.stop",
-            "timeout_s (integer, 1 to 300, default 30): The timeout in seconds, after",
+            "timeout_s (integer, 1 to 300, default 30): Seconds until it is killed",
             "container (string, required): The container's name",
             "containers[].name (string)",
             "\nFIGURES\n\nMeasured on ",

@@ -186,10 +186,10 @@ def fastmcp(home):
 def claude_code(home):
     """It stands on BoringSSL, which takes no address from an authority that is bounded to addresses."""
     _, words = told()
-    expect("by name, not by address" in words, words)
+    expect("cannot connect by address, so the steps use the name" in words and "\n   127.0.0.1 " in words, words)
     host = HOST.replace("127.0.0.1", "localhost")
     text, words = told(host=host)
-    expect("by name, not by address" not in words, words)
+    expect("cannot connect by address" not in words, words)
     # The trust is in its settings, as the steps say, and in no variable.
     settings = next(step["code"] for step in steps(host) if "settings.json" in step["words"])
     pathlib.Path(home, ".claude").mkdir()
@@ -242,7 +242,7 @@ def codex(home):
 def opencode(home):
     """It is made with Bun, whose TLS library takes no address from an authority that is limited to addresses."""
     _, words = told()
-    expect("by name, not by address" in words, words)
+    expect("cannot connect by address, so the steps use the name" in words and "\n   127.0.0.1 " in words, words)
     host = HOST.replace("127.0.0.1", "localhost")
     text, _ = told(host=host)
     config = pathlib.Path(home, ".config/opencode/opencode.json")

@@ -63,14 +63,30 @@ fn every_client_is_listed_and_gets_its_steps() {
         assert!(table.contains(client), "{client}: {table}");
         let (text, words) = said(&home.0, &[client, "--host", &host]);
         let url = format!("https://{host}/mcp");
-        assert!(
+        // Clients that cannot connect by address get the host's name, and a line for its hosts file.
+        let by_name = ["claude-code", "opencode"].contains(&client);
+        assert_eq!(
             text.contains(&format!("https://{host}/")),
+            !by_name,
             "{client}: {text}"
+        );
+        assert_eq!(
+            words.contains("\n   127.0.0.1 "),
+            by_name,
+            "{client}: {words}"
         );
         assert!(!text.contains("gw_"), "{client}: {text}");
         assert!(words.contains("\n1. "), "{client}: {words}");
         let last = words.lines().rfind(|line| line.contains(". "));
         assert!(last.unwrap().contains(". Check: "), "{client}: {words}");
+        // The agents of a trial are in its own directory.
+        let command = format!("agent add NAME --dir {}`", home.0.display());
+        assert!(!words.contains("agent add NAME`"), "{client}: {words}");
+        assert_eq!(
+            words.contains(&command),
+            words.contains("agent add"),
+            "{client}: {words}"
+        );
         let (json, _) = tell(&home.0, &["client-config", client, "--host", &host]);
         assert_eq!(json["text"], text.trim_end(), "{client}");
         assert_eq!(json["url"], url.as_str());

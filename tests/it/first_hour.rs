@@ -172,6 +172,10 @@ fn init_changes_what_is_asked_for_and_a_second_time_nothing() {
     );
     let said = json_of(&run(&server, &["doctor", "--json", "--no-self-test"]));
     assert_eq!(found(&said, "names").0, ["ok"], "{said}");
+    let other = ["init", "--yes", "--agent", "phone", "--policy", "suggest"];
+    let words = String::from_utf8(run(&server, &other).stdout).unwrap();
+    let advice = "gatewren agent edit phone --policy suggest";
+    assert!(words.contains(advice), "{words}");
 }
 
 #[test]
@@ -185,6 +189,13 @@ fn init_leaves_everything_as_it_was_where_it_cannot_be() {
     let words = String::from_utf8(refused.stderr).unwrap();
     assert!(words.contains("50-mine.toml:1"), "{words}");
     assert!(!folder.join("10-init.toml").exists());
+    let helper = server.settings_file().with_file_name("helper.toml");
+    let before = fs::read_to_string(&helper).ok();
+    let wrong = ["init", "--yes", "--profile", "home", "--agent", "lap top"];
+    let refused = run(&server, &wrong);
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert!(words.contains("cannot be the name of an agent"), "{words}");
+    assert_eq!(fs::read_to_string(&helper).ok(), before);
     let nobody = Command::new(env!("CARGO_BIN_EXE_gatewren"))
         .args(["init", "--config"])
         .arg(server.settings_file())

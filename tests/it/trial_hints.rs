@@ -53,7 +53,7 @@ fn a_trial_is_named_as_its_clients_reach_it() {
     let near = format!("https://localhost:{port}/mcp");
     let claude = said(&["client-config", "claude-code"], &home.0);
     assert!(claude.contains(&near), "{claude}");
-    assert!(!claude.contains("by name, not by address"), "{claude}");
+    assert!(!claude.contains("cannot connect by address"), "{claude}");
     let metrics = said(&["metrics", "show"], &home.0);
     assert!(metrics.contains(&format!("127.0.0.1:{port}")), "{metrics}");
 }

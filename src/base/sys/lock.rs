@@ -1,9 +1,9 @@
 //! A lock on a directory, so that two servers do not keep the same state.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use nix::fcntl::{Flock, FlockArg};
@@ -45,8 +45,7 @@ impl LockHolder {
         let mut words = note.split_whitespace();
         let pid: i32 = words.next()?.parse().ok().filter(|pid| *pid > 1)?;
         // The pid of a holder that has ended may have been reused by another program.
-        let called = |of: &str| std::fs::read_to_string(format!("/proc/{of}/comm")).ok();
-        if called(&pid.to_string())? != called("self")? {
+        if !has_our_name(pid) && !has_open(pid, &directory.join("lock")) {
             return None;
         }
         Some(Self {
@@ -59,6 +58,22 @@ impl LockHolder {
     pub fn ask_to_reload(&self) -> io::Result<()> {
         Ok(kill(self.pid, Signal::SIGHUP)?)
     }
+}
+
+/// Whether a process is called as this one is.
+fn has_our_name(pid: i32) -> bool {
+    let name_of = |of: &str| fs::read(format!("/proc/{of}/comm")).ok();
+    let name = name_of(&pid.to_string());
+    name.is_some() && name == name_of("self")
+}
+
+/// Whether a process has a file open. A program under another file name has another name too.
+fn has_open(pid: i32, file: &Path) -> bool {
+    let id = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    let wanted = id(file);
+    let open = fs::read_dir(format!("/proc/{pid}/fd"));
+    let mut open = open.into_iter().flatten().flatten();
+    wanted.is_some() && open.any(|open| id(&open.path()) == wanted)
 }
 
 /// Locks a directory by a file `lock` in it; `WouldBlock` when another process holds it.
@@ -78,6 +93,8 @@ pub fn lock_directory(directory: &Path) -> io::Result<DirectoryLock> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
     use gatewren_portable::Scratch;
 
@@ -104,8 +121,29 @@ mod tests {
         held.note(None).unwrap();
         assert_eq!(LockHolder::of(scratch.path()).unwrap().address, None);
         for other in ["", "1", "0 127.0.0.1:1", "x", "-1", "4194305"] {
-            std::fs::write(scratch.join("lock"), other).unwrap();
+            fs::write(scratch.join("lock"), other).unwrap();
             assert_eq!(LockHolder::of(scratch.path()), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_holder_with_another_name_is_known_by_its_open_file() {
+        let scratch = Scratch::new();
+        let lock = scratch.join("lock");
+        for has_it_open in [true, false] {
+            fs::write(&lock, "").unwrap();
+            let input = if has_it_open {
+                Stdio::from(File::open(&lock).unwrap())
+            } else {
+                Stdio::null()
+            };
+            let mut other = Command::new("sleep");
+            let mut other = other.arg("60").stdin(input).spawn().unwrap();
+            fs::write(&lock, format!("{} 127.0.0.1:8443", other.id())).unwrap();
+            let found = LockHolder::of(scratch.path());
+            other.kill().unwrap();
+            other.wait().unwrap();
+            assert_eq!(found.is_some(), has_it_open);
         }
     }
 }

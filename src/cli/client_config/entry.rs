@@ -19,8 +19,8 @@ use gatewren_base::sys::{Secret, Zeroizing, files, is_root, own_uid};
 use gatewren_gate::auth::is_token;
 use gatewren_gate::http::CertificateFacts;
 use gatewren_gate::owner_actions::{
-    AUTHORITY_FILE, Snippet, SnippetConnection, client_words, find_active_agent, reached_at,
-    rotate, sanitize, snippets, token_status,
+    AUTHORITY_FILE, Snippet, SnippetConnection, client_words, find_active_agent, name_for_clients,
+    reached_at, rotate, sanitize, snippets, token_status,
 };
 use gatewren_store::vault::{Agent, Vault};
 
@@ -121,8 +121,10 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
     let named = args.agent.as_deref();
     let named = named.map(|agent| find_agent(args, &settings, agent));
     let named = named.transpose()?;
+    let name = name_for_clients(&settings.names);
     let way = SnippetConnection {
         url: &url,
+        name: name.as_deref(),
         token: given.as_ref().map(Secret::expose),
         authority: authority.file.as_deref(),
         fingerprint: authority.fingerprint.as_deref(),
@@ -146,9 +148,10 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
     };
     let token = minted.as_ref().map(Secret::expose).or(way.token);
     let way = SnippetConnection { token, ..way };
+    let snippet = find_snippet(args, client, &way)?;
     let mut output = match plan(&way)? {
-        Some(plan) => written(find_snippet(client, &way)?, &way, &plan, args.json)?,
-        None => one_client(&find_snippet(client, &way)?, &way, args.json),
+        Some(plan) => written(snippet, &way, &plan, args.json)?,
+        None => one_client(&snippet, &way, args.json),
     };
     if minted.is_some() {
         output.note("The agent's old token is revoked.");
@@ -159,10 +162,19 @@ fn act(args: &ClientConfigArgs) -> Result<ClientConfigOutput, String> {
 /// Stands for a new token while it is tried out whether all files can be written.
 const NO_TOKEN: &str = "gw_";
 
-fn find_snippet(client: &str, way: &SnippetConnection<'_>) -> Result<Snippet, String> {
+/// The client's snippet. Its commands name the directory of a trial.
+fn find_snippet(
+    args: &ClientConfigArgs,
+    client: &str,
+    way: &SnippetConnection<'_>,
+) -> Result<Snippet, String> {
     let mut all = snippets(way).into_iter();
     let snippet = all.find(|snippet| snippet.client == client);
-    snippet.ok_or_else(|| format!("unknown client {client:?}"))
+    let mut snippet = snippet.ok_or_else(|| format!("unknown client {client:?}"))?;
+    for step in &mut snippet.steps {
+        step.words = args.place.complete_agent_commands(&step.words);
+    }
+    Ok(snippet)
 }
 
 /// Writes the client's files.

@@ -58,6 +58,7 @@ impl ClientConfigOutput {
 pub fn list_clients(json: bool) -> ClientConfigOutput {
     let way = SnippetConnection {
         url: "",
+        name: None,
         token: None,
         authority: None,
         fingerprint: None,

@@ -137,6 +137,17 @@ impl InstanceArgs {
         }
     }
 
+    /// Adds the options to each `gatewren agent` command that a text has as code.
+    pub fn complete_agent_commands(&self, text: &str) -> String {
+        let parts = text.split('`').map(|part| match part {
+            command if command.starts_with("gatewren agent ") => {
+                command.to_owned() + &self.options()
+            }
+            words => words.to_owned(),
+        });
+        parts.collect::<Vec<_>>().join("`")
+    }
+
     /// Whether the settings are those of the service.
     pub fn is_standard(&self) -> bool {
         self.dir.is_none() && self.file_of_settings() == Path::new(SETTINGS_FILE)

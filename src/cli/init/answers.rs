@@ -11,6 +11,7 @@ use super::fragment::WantedSetting;
 use super::profile::{self, HelperProfile};
 use super::runtimes::{HostRuntimes, MEANING, parse_runtimes, runtime_words};
 use gatewren_base::config::{Preset, RuntimeKind, Settings, TlsMode};
+use gatewren_gate::owner_actions::fit_name;
 use gatewren_server::app::server_names;
 
 /// The files of the owner's own certificate.
@@ -49,6 +50,8 @@ pub struct OfferedValues<'a> {
     pub port: u16,
     /// The runtimes of this host; `None` if the helper's policy cannot be read.
     pub runtimes: Option<&'a HostRuntimes>,
+    /// The profile that `helper.toml` has.
+    pub profile: HelperProfile,
 }
 
 impl InitAnswers {
@@ -83,45 +86,21 @@ impl InitAnswers {
             self.names = ask_names(settings)?;
         }
         if self.listen.is_none() {
-            let answer = read_answer("Port, or address and port", &port.to_string())?;
-            let listen: Listen = answer.parse()?;
+            let listen: Listen =
+                read_valid("Port, or address and port", &port.to_string(), str::parse)?;
             self.listen = (listen != Listen::Port(port)).then_some(listen);
         }
         if self.files.is_none() && settings.tls.mode == TlsMode::Own {
-            let answer = read_answer(
-                "Certificate: own (signed by this host's own authority, which clients must trust) or files (yours)",
-                "own",
-            )?;
-            match answer.as_str() {
-                "own" => {}
-                "files" => {
-                    let cert = read_answer("  Path of the chain, as PEM", "")?.into();
-                    let key = read_answer(
-                        "  Path of the key, as PEM, readable by the user gatewren",
-                        "",
-                    )?
-                    .into();
-                    self.files = Some(CertificateFiles { cert, key });
-                }
-                other => return Err(format!("{other:?} is neither own nor files")),
-            }
+            self.files = ask_files()?;
         }
         if let (None, Some(runtimes)) = (&self.runtimes, offered.runtimes) {
             self.runtimes = ask_runtimes(runtimes)?;
         }
         if let (None, Some(_)) = (self.profile, offered.runtimes) {
-            self.profile = ask_profile()?;
+            self.profile = ask_profile(offered.profile)?;
         }
         if self.agent.is_none() {
-            let name = read_answer("Name of the first AI client (empty for none)", "")?;
-            if !name.is_empty() {
-                let policy = read_answer(
-                    "  What it may do: observe, suggest, operate or admin",
-                    "observe",
-                )?;
-                let policy = Preset::from_str(&policy).map_err(|e| e.to_string())?;
-                self.agent = Some((name, policy));
-            }
+            self.agent = ask_agent()?;
         }
         Ok(self)
     }
@@ -147,6 +126,50 @@ fn ask_names(settings: &Settings) -> Result<Vec<String>, String> {
     Ok(if answer == now { Vec::new() } else { answer })
 }
 
+/// Asks for the owner's own certificate; returns `None` if our own authority signs it.
+fn ask_files() -> Result<Option<CertificateFiles>, String> {
+    let is_own = read_valid(
+        "Certificate: own (signed by this host's own authority, which clients must trust) or files (yours)",
+        "own",
+        |answer| match answer {
+            "own" => Ok(true),
+            "files" => Ok(false),
+            other => Err(format!("{other:?} is neither own nor files")),
+        },
+    )?;
+    if is_own {
+        return Ok(None);
+    }
+    let cert = read_answer("  Path of the chain, as PEM", "")?.into();
+    let key = read_answer(
+        "  Path of the key, as PEM, readable by the user gatewren",
+        "",
+    )?;
+    let key = key.into();
+    Ok(Some(CertificateFiles { cert, key }))
+}
+
+/// Asks for a first agent; returns `None` for none.
+fn ask_agent() -> Result<Option<(String, Preset)>, String> {
+    let name = read_valid(
+        "Name of the first AI client (empty for none)",
+        "",
+        |answer| match answer {
+            "" => Ok(None),
+            name => fit_name(name).map(Some),
+        },
+    )?;
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let policy = read_valid(
+        "  What it may do: observe, suggest, operate or admin",
+        "observe",
+        |answer| Preset::from_str(answer).map_err(|e| e.to_string()),
+    )?;
+    Ok(Some((name, policy)))
+}
+
 /// Asks which runtimes to serve, if one is installed and not served; returns `None` if nothing is to change.
 fn ask_runtimes(runtimes: &HostRuntimes) -> Result<Option<Vec<RuntimeKind>>, String> {
     if runtimes.unserved().is_empty() {
@@ -160,17 +183,33 @@ fn ask_runtimes(runtimes: &HostRuntimes) -> Result<Option<Vec<RuntimeKind>>, Str
     }
     writeln!(io::stderr(), "{}", lines.join("\n")).map_err(unfinished)?;
     let now = runtime_words(runtimes.served());
-    let answer = read_answer("Runtimes whose containers are served", &now)?;
-    (answer != now).then(|| parse_runtimes(&answer)).transpose()
+    read_valid("Runtimes whose containers are served", &now, |answer| {
+        (answer != now).then(|| parse_runtimes(answer)).transpose()
+    })
 }
 
 /// Asks for the profile of `helper.toml`; returns `None` if nothing is to change.
-fn ask_profile() -> Result<Option<HelperProfile>, String> {
+fn ask_profile(now: HelperProfile) -> Result<Option<HelperProfile>, String> {
     let unfinished = |_| "nothing was changed: standard error is closed".to_owned();
     writeln!(io::stderr(), "{}", profile::MEANING).map_err(unfinished)?;
-    let answer = read_answer("Profile of the helper: minimal or home", "minimal")?;
-    let profile: HelperProfile = answer.parse()?;
-    Ok((profile != HelperProfile::Minimal).then_some(profile))
+    let question = "Profile of the helper: minimal or home";
+    let profile: HelperProfile = read_valid(question, now.word(), str::parse)?;
+    Ok((profile != now).then_some(profile))
+}
+
+/// Asks until the answer is valid, so that one mistake does not lose the answers before it.
+fn read_valid<T>(
+    question: &str,
+    offer: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<T, String> {
+    loop {
+        match parse(&read_answer(question, offer)?) {
+            Ok(valid) => return Ok(valid),
+            Err(cause) => writeln!(io::stderr(), "  {cause}")
+                .map_err(|_| "nothing was changed: standard error is closed".to_owned())?,
+        }
+    }
 }
 
 /// Reads one line of standard input; returns the offer if the line is empty.

@@ -1,6 +1,6 @@
 //! The arguments of `gatewren init`, and its steps in order.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use super::super::console::target::InstanceArgs;
 use super::super::owner_action::owner_context;
 use super::answers::{CertificateFiles, InitAnswers, OfferedValues};
 use super::authority;
-use super::fragment::InitFragment;
-use super::profile::{HelperProfile, apply_profile};
+use super::fragment::{InitFragment, WantedSetting};
+use super::profile::{HelperProfile, apply_profile, home_keys, profile_of};
 use super::report::InitReport;
 use super::runtimes::HostRuntimes;
 use super::service;
@@ -104,17 +104,14 @@ async fn set_up(args: &InitArgs) -> Result<InitReport, String> {
         settings: &settings,
         port: door.port,
         runtimes: runtimes.as_ref(),
+        profile: profile_of(&helper_file(args)),
     };
     let answers = answers(args, &offered)?;
     let mut done = InitReport::default();
     let wanted = planned_settings(args, &settings, &answers);
     let makes_way = authority::must_be_replaced(&wanted)?;
     let fragment = InitFragment::next_to(&args.place.file_of_settings());
-    let mut wanted_settings = answers.wanted_settings();
-    if let (Some(listen), false) = (answers.listen, managed) {
-        wanted_settings.push(("listen", listen_value(listen)));
-    }
-    let written = fragment.write(&wanted_settings)?;
+    let written = fragment.write(&settings_to_write(&answers, managed))?;
     done.changed.extend(
         written
             .iter()
@@ -155,15 +152,6 @@ async fn set_up(args: &InitArgs) -> Result<InitReport, String> {
     Ok(done)
 }
 
-/// Rejects the name of a new agent before anything is changed. An existing vault may have an old agent with any text
-/// as its name, so the vault decides there.
-fn check_agent_name(answers: &InitAnswers, state_dir: &Path) -> Result<(), String> {
-    match &answers.agent {
-        Some((name, _)) if !state_dir.join("vault.db").exists() => fit_name(name).map(drop),
-        _ => Ok(()),
-    }
-}
-
 /// Writes which runtimes are served, and makes a helper that systemd runs read it.
 async fn serve_runtimes(
     runtimes: &HostRuntimes,
@@ -189,6 +177,9 @@ async fn set_profile(
     done: &mut InitReport,
 ) -> Result<(), String> {
     let path = helper_file(args);
+    if profile == HelperProfile::Minimal {
+        done.kept = home_keys(&path);
+    }
     let keys = apply_profile(path.clone(), profile)?;
     let changed = keys
         .iter()
@@ -259,8 +250,20 @@ fn answers(args: &InitArgs, offered: &OfferedValues<'_>) -> Result<InitAnswers, 
     } else {
         return Err("standard input is not a terminal; use --yes and options".to_owned());
     };
-    check_agent_name(&answers, &args.place.directory(offered.settings))?;
+    // Before anything is changed.
+    if let Some((name, _)) = &answers.agent {
+        fit_name(name)?;
+    }
     Ok(answers)
+}
+
+/// The settings to write. Where systemd has the port, it is not among them.
+fn settings_to_write(answers: &InitAnswers, managed: bool) -> Vec<WantedSetting> {
+    let mut wanted = answers.wanted_settings();
+    if let (Some(listen), false) = (answers.listen, managed) {
+        wanted.push(("listen", listen_value(listen)));
+    }
+    wanted
 }
 
 fn listen_value(listen: Listen) -> toml::Value {
@@ -311,6 +314,7 @@ async fn agent(
         .collect::<Vec<_>>();
     if let Some((name, policy)) = &answers.agent {
         if let Some(there) = kept.iter().find(|agent| agent.name == *name) {
+            done.asked_policy = Some(*policy);
             done.agent = Some((there.clone(), None));
         } else {
             let (agent, token) = add_agent(&vault, name, *policy).await?;

@@ -1,6 +1,7 @@
 //! Profiles of `helper.toml`: sets of keys for a purpose. A key that the owner has set stays as it is.
 
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -62,6 +63,28 @@ impl FromStr for HelperProfile {
     }
 }
 
+/// The profile that a `helper.toml` has. One that cannot be read has none of the keys.
+pub fn profile_of(path: &Path) -> HelperProfile {
+    if home_keys(path).len() == HOME.len() {
+        HelperProfile::Home
+    } else {
+        HelperProfile::Minimal
+    }
+}
+
+/// The keys of the profile `home` that the file sets to its values. `init` removes no line of the owner's file, so the
+/// owner must, to have the profile `minimal`.
+pub fn home_keys(path: &Path) -> Vec<&'static str> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let table: toml::Table = text.parse().unwrap_or_default();
+    let is_set = |(key, value): &(&'static str, &str)| {
+        let set = table.get(*key);
+        set.is_some_and(|set| set.to_string() == *value)
+    };
+    let set = HOME.into_iter().filter(is_set);
+    set.map(|(key, _)| key).collect()
+}
+
 /// Sets the keys of a profile that `helper.toml` does not set; returns them. The backup target is a directory that root
 /// owns.
 ///
@@ -107,11 +130,16 @@ mod tests {
         files::write_public(&path, own.as_bytes()).unwrap();
         let changed = apply_profile(path.clone(), HelperProfile::Home).unwrap();
         assert_eq!(changed, ["backup", "storage", "cleanup", "lxc_manage"]);
-        let written = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(home_keys(&path), changed);
+        assert_eq!(profile_of(&path), HelperProfile::Minimal);
+        let written = fs::read_to_string(&path).unwrap();
         assert!(written.starts_with(own), "{written}");
+        files::write_public(&path, written.replace("\"off\"", "\"apply\"").as_bytes()).unwrap();
+        assert_eq!(profile_of(&path), HelperProfile::Home);
+        files::write_public(&path, written.as_bytes()).unwrap();
         let again = apply_profile(path.clone(), HelperProfile::Home);
         assert_eq!(again, Ok(vec![]));
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
+        assert_eq!(fs::read_to_string(&path).unwrap(), written);
         assert_eq!(apply_profile(path, HelperProfile::Minimal), Ok(vec![]));
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::runtimes::HostRuntimes;
-use gatewren_base::config::RuntimeKind;
+use gatewren_base::config::{Preset, RuntimeKind};
 use gatewren_base::sys::{Secret, rfc3339};
 use gatewren_gate::owner_actions::{sanitize, valid_until};
 use gatewren_store::vault::Agent;
@@ -23,6 +23,10 @@ pub struct InitReport {
     pub authority: Option<PathBuf>,
     /// The agent, and its token if it is new.
     pub agent: Option<(Agent, Option<Secret>)>,
+    /// The policy that was asked for an agent that exists.
+    pub asked_policy: Option<Preset>,
+    /// The keys of `helper.toml` that the profile `minimal` leaves as they are.
+    pub kept: Vec<&'static str>,
     /// The number of agents with a valid token.
     pub agents: usize,
     /// Whether the owner has a password.
@@ -46,19 +50,12 @@ impl InitReport {
         if let Some(authority) = &self.authority {
             lines.push(format!("  clients trust {}", authority.display()));
         }
-        match &self.agent {
-            Some((agent, Some(token))) => lines.push(format!(
-                "  {} has the policy {}. Its token, {} and not shown again:\n{}",
-                sanitize(&agent.name),
-                agent.preset,
-                valid_until(agent.expires_ms),
-                token.expose()
-            )),
-            Some((agent, None)) => lines.push(format!(
-                "  {} already exists; gatewren agent rotate gives it a new token",
-                sanitize(&agent.name)
-            )),
-            None => {}
+        lines.extend(self.agent_lines());
+        if !self.kept.is_empty() {
+            lines.push(format!(
+                "  helper.toml still sets {}: remove these lines, then systemctl reload gatewren-helper",
+                self.kept.join(", ")
+            ));
         }
         lines.extend(
             self.runtimes
@@ -84,6 +81,34 @@ impl InitReport {
         }
         lines.push("  gatewren doctor                            check everything".to_owned());
         lines.join("\n")
+    }
+
+    fn agent_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        match &self.agent {
+            Some((agent, Some(token))) => lines.push(format!(
+                "  {} has the policy {}. Its token, {} and not shown again:\n{}",
+                sanitize(&agent.name),
+                agent.preset,
+                valid_until(agent.expires_ms),
+                token.expose()
+            )),
+            Some((agent, None)) => lines.push(format!(
+                "  {name} already exists, with the policy {}; gatewren agent rotate {name} gives it a new token",
+                agent.preset,
+                name = sanitize(&agent.name)
+            )),
+            None => {}
+        }
+        if let (Some((agent, None)), Some(asked)) = (&self.agent, self.asked_policy)
+            && agent.preset != asked
+        {
+            lines.push(format!(
+                "  to give it the policy {asked}: gatewren agent edit {} --policy {asked}",
+                sanitize(&agent.name)
+            ));
+        }
+        lines
     }
 
     /// Returns the report as one JSON object.

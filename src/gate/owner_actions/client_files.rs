@@ -80,6 +80,7 @@ mod tests {
 
     const GIVEN: SnippetConnection<'_> = SnippetConnection {
         url: "https://box.lan:8443/mcp",
+        name: Some("box.lan"),
         token: Some("gw_x"),
         authority: Some("/home/me/my \"ca\".pem"),
         fingerprint: None,

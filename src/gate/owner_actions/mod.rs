@@ -58,7 +58,7 @@ pub use policy_preview::PolicyPreview;
 pub use render::{change_arguments, exact_arguments, export_header, result_text, shown_change};
 pub use schedules::{delete_schedule, pause_schedule, run_schedule, schedule_words};
 pub use setup_step::{SetupStep, StepKind};
-pub use snippet_connection::{AUTHORITY_FILE, SnippetConnection};
+pub use snippet_connection::{AUTHORITY_FILE, SnippetConnection, name_for_clients};
 pub use snippets::{Snippet, client_words, snippets};
 pub use staleness::{Staleness, find_staleness};
 pub use timestamp::HumanTimestamp;

@@ -1,16 +1,10 @@
 //! The numbered steps that connect a client: certificate, trust, token, the text to paste, and a check.
 
-use std::net::SocketAddr;
-
 use super::clients::{CaSetting, ClientProfile, SnippetFormat, TokenSource, Trust};
 use super::install_link::install_steps;
 use super::setup_step::{SetupStep, StepKind};
 use super::snippet_connection::{SnippetConnection, path};
 use gatewren_base::sys::sanitize;
-
-/// The hint for a client that could not connect by address.
-pub(super) const BY_NAME: &str = "It must connect by name, not by address: its TLS library accepts no addresses from \
-                                  an authority that is limited to private addresses.";
 
 /// The shell's files that keep a variable.
 const TO_KEEP: &str =
@@ -27,9 +21,6 @@ pub(super) fn steps(
 ) -> Vec<SetupStep> {
     let mut steps = Vec::new();
     if let Some(file) = way.authority {
-        if client.by_name && way.host().parse::<SocketAddr>().is_ok() {
-            steps.push(SetupStep::prepare(BY_NAME, String::new()));
-        }
         steps.extend(trust(way, client, file));
         if !client.trust_note.is_empty() {
             steps.push(SetupStep::prepare(client.trust_note, String::new()));
@@ -231,6 +222,10 @@ fn missing_token(way: &SnippetConnection<'_>, client: &ClientProfile) -> Option<
         (TokenSource::Variable(_), Trust::Compose(..)) => (
             format!("Give it to {title}, in the file .env"),
             "GATEWREN_TOKEN=TOKEN".to_owned(),
+        ),
+        (TokenSource::Variable(_), _) if client.form != SnippetFormat::Shell => (
+            format!("Give it to {title}: {TO_KEEP}"),
+            "export GATEWREN_TOKEN=TOKEN".to_owned(),
         ),
         (TokenSource::Variable(_), _) => (
             "Run this, and paste it".to_owned(),

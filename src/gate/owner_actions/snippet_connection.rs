@@ -1,7 +1,9 @@
 //! What a snippet is made for: the address, the token and the authority, and how they are quoted.
 
+use std::net::{IpAddr, SocketAddr};
+
 use super::clients::SnippetFormat;
-use gatewren_base::sys::sanitize;
+use gatewren_base::sys::{host_name, sanitize};
 
 /// The default path of the authority's file on a client's machine.
 pub const AUTHORITY_FILE: &str = "$HOME/gatewren-ca.pem";
@@ -14,6 +16,8 @@ const HOME: &str = "/PATH/TO";
 pub struct SnippetConnection<'a> {
     /// The MCP endpoint, such as `https://box.lan:8443/mcp`.
     pub url: &'a str,
+    /// A name of the server that its certificate covers, for clients that cannot connect by address.
+    pub name: Option<&'a str>,
     /// The agent's token; without it, each client gets the token from its own source.
     pub token: Option<&'a str>,
     /// The path of gatewren's authority file on the client's machine; `None` if a public authority issued the
@@ -33,6 +37,30 @@ impl SnippetConnection<'_> {
         let rest = self.url.trim_start_matches("https://");
         rest.split('/').next().unwrap_or(rest)
     }
+
+    /// The address in the endpoint; `None` if it has a name.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        let host = self.host();
+        let with_default_port = || Some(SocketAddr::new(host.parse().ok()?, 443));
+        host.parse().ok().or_else(with_default_port)
+    }
+
+    /// The endpoint by the server's name instead of its address; `None` if it has no address or no name is known.
+    pub(super) fn url_by_name(&self) -> Option<String> {
+        let (address, name) = (self.address()?, self.name?);
+        Some(format!("https://{name}:{}/mcp", address.port()))
+    }
+}
+
+/// A name of the server that its certificate covers and that a client on another machine can use: the first configured
+/// one, and without one the host's. `None` if only addresses are configured.
+pub fn name_for_clients(configured: &[String]) -> Option<String> {
+    if configured.is_empty() {
+        let host = host_name()?.to_ascii_lowercase();
+        return host.split('.').next().map(str::to_owned);
+    }
+    let is_name = |name: &&String| *name != "localhost" && name.parse::<IpAddr>().is_err();
+    configured.iter().find(is_name).cloned()
 }
 
 /// Formats a path for the text.

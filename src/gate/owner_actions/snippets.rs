@@ -1,5 +1,7 @@
 //! The snippets that a user pastes into a client to connect it with a token.
 
+use std::net::IpAddr;
+
 use super::clients::{ClientProfile, SnippetFormat, TokenSource, all_clients};
 use super::setup_step::SetupStep;
 use super::setup_steps::steps;
@@ -33,14 +35,48 @@ pub fn snippets(way: &SnippetConnection<'_>) -> Vec<Snippet> {
 }
 
 fn snippet(way: &SnippetConnection<'_>, client: &ClientProfile) -> Snippet {
-    let text = filled(way, client, &with_token(client, way.token));
+    let needs_name = client.by_name && way.authority.is_some();
+    let address = needs_name.then(|| way.address()).flatten();
+    let url = address.and_then(|_| way.url_by_name());
+    let way = SnippetConnection {
+        url: url.as_deref().unwrap_or(way.url),
+        ..*way
+    };
+    let text = filled(&way, client, &with_token(client, way.token));
+    let mut steps = steps(&way, client, &text);
+    if let Some(address) = address {
+        steps.insert(0, name_step(&way, client, address.ip()));
+    }
     Snippet {
         client: client.word,
         title: client.title,
         place: client.place,
         form: client.form,
-        steps: steps(way, client, &text),
+        steps,
         text,
+    }
+}
+
+/// Tells how the client's machine finds the server by name. Some TLS libraries accept no address from an authority that
+/// is limited to private addresses.
+fn name_step(way: &SnippetConnection<'_>, client: &ClientProfile, address: IpAddr) -> SetupStep {
+    let title = client.title;
+    match (way.address(), way.name) {
+        (None, Some(name)) => SetupStep::prepare(
+            &format!(
+                "{title} cannot connect by address, so the steps use the name {name}. If the client's machine does \
+                 not know the name, add this line to its /etc/hosts (Windows: \
+                 C:\\Windows\\System32\\drivers\\etc\\hosts)"
+            ),
+            format!("{address} {name}"),
+        ),
+        _ => SetupStep::prepare(
+            &format!(
+                "{title} cannot connect by address: give the server a name with `gatewren init --name NAME`, and run \
+                 this with --host NAME"
+            ),
+            String::new(),
+        ),
     }
 }
 
@@ -81,7 +117,6 @@ mod tests {
     use std::{env, fs, path::Path};
 
     use super::super::setup_step::StepKind;
-    use super::super::setup_steps::BY_NAME;
     use super::super::snippet_connection::AUTHORITY_FILE;
     use super::*;
 
@@ -90,6 +125,7 @@ mod tests {
     fn example_connections() -> [(&'static str, SnippetConnection<'static>); 3] {
         let open = SnippetConnection {
             url: URL,
+            name: Some("box.lan"),
             token: None,
             authority: Some(AUTHORITY_FILE),
             fingerprint: None,
@@ -210,19 +246,38 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_cannot_connect_by_address_gets_a_step_about_it() {
+    fn a_client_that_cannot_connect_by_address_gets_the_name_and_how_to_find_it() {
         let [(_, open), _, (_, vouched)] = example_connections();
-        let clients_by_name = |way: &SnippetConnection<'_>, url: &'static str| {
-            let all = snippets(&SnippetConnection { url, ..*way });
-            let all = all.into_iter();
-            let listed = all.filter(|one| one.steps.iter().any(|step| step.words == BY_NAME));
-            listed.map(|one| one.client).collect::<Vec<_>>()
+        let told = |way: &SnippetConnection<'_>, url: &'static str| {
+            let all = snippets(&SnippetConnection { url, ..*way }).into_iter();
+            let by_address = |one: &Snippet| one.steps[0].words.contains("cannot connect by");
+            let told = all.filter(by_address);
+            told.map(|one| (one.client, printed(&one)))
+                .collect::<Vec<_>>()
         };
-        let (four, six) = ("https://192.168.1.5:8443/mcp", "https://[fd00::5]:8443/mcp");
-        assert_eq!(clients_by_name(&open, four), ["claude-code", "opencode"]);
-        assert_eq!(clients_by_name(&open, six), ["claude-code", "opencode"]);
-        assert_eq!(clients_by_name(&open, URL), [""; 0]);
-        assert_eq!(clients_by_name(&vouched, four), [""; 0]);
+        let all = [
+            "https://192.168.1.5:8443/mcp",
+            "https://[fd00::5]:8443/mcp",
+            "https://192.168.1.5/mcp",
+        ];
+        for url in all {
+            let found = told(&open, url);
+            assert_eq!(found.len(), 2, "{url}");
+            for (client, text) in found {
+                assert!(["claude-code", "opencode"].contains(&client), "{client}");
+                let (_, after) = text.split_once(" box.lan\n").unwrap();
+                assert!(after.contains("https://box.lan:"), "{after}");
+                assert!(
+                    !after.contains("192.168") && !after.contains("fd00"),
+                    "{after}"
+                );
+            }
+        }
+        let unnamed = SnippetConnection { name: None, ..open };
+        for (_, text) in told(&unnamed, all[0]) {
+            assert!(text.contains("gatewren init --name NAME"), "{text}");
+        }
+        assert!(told(&open, URL).is_empty() && told(&vouched, all[0]).is_empty());
     }
 
     #[test]

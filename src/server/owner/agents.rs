@@ -12,10 +12,11 @@ use super::page_error::PageError;
 use super::parts::{exact_time, name, notice, proof, table, time_or};
 use super::site::{PageResult, SignedInRequest};
 use super::{schedules, texts};
+use gatewren_base::config::Settings;
 use gatewren_base::sys::now_ms;
 use gatewren_gate::owner_actions::{
-    AUTHORITY_FILE, Snippet, SnippetConnection, StepKind, admit, expires_soon, snippets,
-    token_status,
+    AUTHORITY_FILE, Snippet, SnippetConnection, StepKind, admit, expires_soon, name_for_clients,
+    snippets, token_status,
 };
 use gatewren_store::vault::Agent;
 
@@ -116,8 +117,11 @@ pub fn token_page(
     let url = mcp_url(asked.visit);
     let authority = authority_file(asked.site);
     let fingerprint = authority.as_ref().map(AuthorityFile::fingerprint);
+    let name_of = |settings: &Settings| name_for_clients(&settings.names);
+    let server = asked.site.live.read(name_of);
     let way = SnippetConnection {
         url: &url,
+        name: server.as_deref(),
         token: Some(token),
         authority: authority.as_ref().map(|_| AUTHORITY_FILE),
         fingerprint: fingerprint.as_deref(),

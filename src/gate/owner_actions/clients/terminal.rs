@@ -78,7 +78,11 @@ pub(super) const CLIENTS: [ClientProfile; 7] = [
             } } }"#,
             ..ClientFile::new(".gemini", "settings.json")
         }],
-        check: ("it shows gatewren as Connected", "gemini mcp list"),
+        // Servers are off in other folders: docs/cli/trusted-folders.md there (seen with 0.61.0).
+        check: (
+            "in a folder that you trust (start gemini in it, and choose so), it shows gatewren as Connected",
+            "gemini mcp list",
+        ),
         ..ClientProfile::BASE
     },
     // https://opencode.ai/v1/docs/mcp-servers. The next version, v2, has the entry in mcp.servers:
