@@ -2,6 +2,7 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { fillHistory } from './history.mjs';
 import {
   PASSWORD, accessible, callTool, check, expect, finish, fits, gatewren, heading, launch, origin, person, rpc, setUp,
   shot, signIn, trial,
@@ -220,19 +221,42 @@ await it('a new token ends the old one, and revoking ends the agent', async () =
   expect((await rpc(next, 'tools/list')).status === 401, 'it comes in still');
 });
 
-await it('the box: what it is, what it uses, what changed and who did it', async () => {
+await it('home: what waits, the health, the server, the assistants, alerts, and who changed what', async () => {
+  const id = await proposed('for the tile', 'Bonn');
   await page.goto(`${origin}/owner/home`);
-  await page.locator('.chart svg').first().waitFor();
+  const tile = (name) => page.locator('.tiles > section', { has: page.getByRole('heading', { name }) });
+  expect((await tile('Waiting for you').textContent()).match(/1\D+The oldest: just now|1\D+The oldest: \d+ min ago/), 'the tile does not count');
+  expect((await tile('Health').textContent()).includes('sudo gatewren doctor'), 'no way to a full check');
+  expect(/active now[1-9]/.test(await tile('Assistants').textContent()), await tile('Assistants').textContent());
+  expect(/calls[1-9]/.test(await tile('Assistants').textContent()), await tile('Assistants').textContent());
+  expect(/Collecting: \d+ of 60 minutes/.test(await tile('Server').textContent()), await tile('Server').textContent());
+  await shot(page, kind, 'home-collecting');
+  gatewren('inbox', 'reject', id);
+  fillHistory(8, 'alpha', 'beta');
+  await page.goto(`${origin}/owner/home`);
+  expect((await tile('Waiting for you').textContent()).includes('Nothing waits'), 'something waits');
+  expect(await tile('Server').locator('svg').count() === 4, `${await tile('Server').locator('svg').count()} charts`);
+  expect((await tile('Server').textContent()).includes('24 h ago'), 'no time axis');
+  expect(/CPU: \d+ %; lowest \d+ %, highest \d+ %/.test(await tile('Server').locator('svg').first().getAttribute('aria-label')), 'no words for the chart');
+  await page.getByText('Values as a table').click();
+  expect(await page.locator('#host-values tbody tr').count() >= 10, 'the table has no values');
+  await page.getByText('Values as a table').click();
   const main = await page.textContent('main');
-  for (const part of ['CPU', 'Memory', 'Fullest disk', 'Recent changes', 'observer']) {
+  for (const part of ['CPU', 'Memory', 'Fullest disk', 'Recent changes', 'proposer', 'ui/notes']) {
     expect(main.includes(part), `${part} is not in: ${main.slice(0, 500)}`);
   }
-  expect(!main.includes('/public/') && !main.includes('seen'), `pointers are shown: ${main}`);
-  for (const part of ['Notification: ', 'ui/notes']) expect(main.includes(part), `${part} is not in: ${main}`);
-  const time = page.locator('tbody time').first();
+  const alert = page.locator('.alert').first();
+  await page.locator('#earlier-alerts summary').click();
+  expect(/info|warning|error/.test(await alert.textContent()) && (await alert.locator('time').count()) === 1, await alert.textContent());
+  expect(!/(packageData|units|Host) has changed/.test(main), `the first look is a change: ${main}`);
+  expect(!main.includes('/public/'), `pointers are shown: ${main}`);
+  const time = page.locator('tbody time').last();
   expect(/^(just now|\d+ (min|h) ago)$/.test(await time.textContent()), await time.textContent());
   expect(/\d:\d\d/.test(await time.getAttribute('title')), await time.getAttribute('title'));
   await looksRight('home');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await shot(page, kind, 'home-dark');
+  await page.emulateMedia({ colorScheme: null });
   await page.goto(`${origin}/owner/containers`);
   expect(await heading(page) === 'Containers', await heading(page));
   await looksRight('containers');

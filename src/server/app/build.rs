@@ -77,12 +77,11 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let sampler = sampler(&settings, &observing);
     let jobs = follow_jobs(&observing, &vault, &state, audit.clone(), &stop);
     let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), audit);
-    let logins = Arc::new(Logins::new(vault.clone(), live.clone()));
-    let site = site(&vault, &state, logins.clone(), &helper, &live);
+    let site = site(&vault, &state, &helper, &live, sampler.history());
     let backends = backends(systemd, helper, live.clone(), &stop);
     let probes = Arc::new(watch_probes(&backends, &observing, &state, tls.clone()));
     let notification_sender = backends.notification_sender.clone();
-    let (guard, sessions) = admission(&vault, &state, &live, logins).await?;
+    let (guard, sessions) = admission(&vault, &state, &live, site.logins.clone()).await?;
     let sources = CatalogSources {
         state: &state,
         vault: &vault,
@@ -338,18 +337,19 @@ async fn open_vault(path: &Path) -> Result<Vault, BuildError> {
 fn site(
     vault: &Vault,
     state: &State,
-    logins: Arc<Logins>,
     helper: &HelperClient,
     live: &LiveSettings,
+    history: UsageHistory,
 ) -> OwnerSite {
     let helper = helper.on_behalf_of(Requester::Owner);
     OwnerSite {
         vault: vault.clone(),
         state: state.clone(),
         live: live.clone(),
-        logins,
+        logins: Arc::new(Logins::new(vault.clone(), live.clone())),
         host: Arc::new(Host::new(helper)),
         samples: Arc::default(),
+        history,
         readers: Arc::default(),
     }
 }

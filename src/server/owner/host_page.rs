@@ -1,18 +1,24 @@
-//! The home page, with the host and recent changes, and the page of the containers, both with the last hour.
+//! The home page, with the tiles, alerts and recent changes, and the page of the containers with the last hour.
+
+use std::collections::VecDeque;
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
+use super::alerts::alerts_section;
 use super::change_parts::names;
-use super::chart::{bytes, chart};
+use super::chart::{TimeChart, bytes, percent};
 use super::container_parts::container_head;
-use super::header::{Tab, waiting_words};
+use super::header::Tab;
+use super::home_texts;
+use super::home_tiles::tiles;
 use super::page_error::PageError;
 use super::parts::{name, table, time};
 use super::samples::{ContainerSample, SampleHistory};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use super::timeline::describe_changes;
+use super::usage_charts::{last_hour, minute_points};
 use super::watch_table::watch_section;
 use gatewren_store::state::{History, HistoryFilter};
 
@@ -26,30 +32,21 @@ const READ: usize = 200;
 const PLACES: usize = 4;
 
 /// Renders the home page.
-pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
+pub async fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let site = asked.site;
     let document = site.state.document();
     let info = document.root.pointer("/public/serverInfo");
-    let (waiting, problems) = (site.waiting()?, site.problems());
     let content = html! {
         h1 { (texts::HOME) }
         (asked.render_notice())
-        @if !problems.is_empty() {
-            section class="notice bad" {
-                h2 { (texts::PROBLEMS) }
-                ul { @for problem in &problems { li { (name(problem)) } } }
-            }
-        }
-        @if waiting > 0 {
-            section class="notice" { a href="/owner/inbox" { (waiting_words(waiting)) } }
-        }
+        (tiles(site).await?)
+        (alerts_section(site))
+        (watch_section(site)?)
+        section { h2 { (texts::LATELY) } (lately(asked)?) }
         section {
             h2 { (name(text(info, "hostname").unwrap_or(texts::HOST))) }
             (facts(info))
-            (host_charts(&site.samples.hour()))
         }
-        (watch_section(site)?)
-        section { h2 { (texts::LATELY) } (lately(asked)?) }
     };
     asked.page(Tab::Home, texts::HOME, true, content)
 }
@@ -85,47 +82,37 @@ fn facts(info: Option<&Value>) -> Markup {
     }
 }
 
-fn host_charts(hour: &SampleHistory) -> Markup {
-    let line =
-        |of: fn(&super::samples::HostSample) -> f64| hour.host.iter().map(of).collect::<Vec<_>>();
-    let Some(now) = hour.host.back() else {
-        return html! { p class="soft" { (texts::NO_SAMPLES) } };
-    };
-    html! {
-        div class="charts" {
-            (chart(texts::CPU, &line(|one| one.cpu), Some(100.0), &percent(now.cpu)))
-            (chart(texts::MEMORY, &line(|one| one.memory), Some(100.0), &percent(now.memory)))
-            (chart(texts::DISK, &line(|one| one.disk), Some(100.0), &percent(now.disk)))
-            (chart(texts::RECEIVED, &line(|one| one.received), None, &a_second(now.received)))
-            (chart(texts::SENT, &line(|one| one.sent), None, &a_second(now.sent)))
-        }
-    }
-}
-
-fn percent(value: f64) -> String {
-    format!("{value:.0} %")
-}
-
-fn a_second(value: f64) -> String {
-    format!("{}/s", bytes(value))
-}
-
 fn container_cards(containers: &Map<String, Value>, hour: &SampleHistory) -> Markup {
     html! {
         @for (id, container) in containers {
             div class="card" {
                 (container_head(id, container))
                 @if let Some(samples) = hour.containers.get(id) {
-                    @let line = |of: fn(&ContainerSample) -> f64| samples.iter().map(of).collect::<Vec<_>>();
-                    @let now = samples.back().copied().unwrap_or_default();
                     div class="charts" {
-                        (chart(texts::CPU, &line(|one| one.cpu), None, &percent(now.cpu)))
-                        (chart(texts::MEMORY, &line(|one| one.memory), None, &bytes(now.memory)))
+                        (small_chart(home_texts::CPU, samples, |one| one.cpu, percent))
+                        (small_chart(home_texts::MEMORY, samples, |one| one.memory, bytes))
                     }
                 }
             }
         }
     }
+}
+
+/// Renders a chart of the last hour of a container.
+fn small_chart(
+    title: &'static str,
+    samples: &VecDeque<ContainerSample>,
+    value: fn(&ContainerSample) -> f64,
+    format: fn(f64) -> String,
+) -> Markup {
+    let chart = TimeChart {
+        title,
+        caption: samples.back().map(value).map(format).unwrap_or_default(),
+        points: minute_points(samples.iter().map(value)),
+        most: None,
+        format,
+    };
+    chart.render(last_hour())
 }
 
 /// Renders the last revisions with their authors, and the calls that caused them.
@@ -140,7 +127,7 @@ fn lately(asked: &SignedInRequest<'_>) -> Result<Markup, PageError> {
     let names = names(asked.site)?;
     let revisions = entries.iter().map(|entry| &entry.revision);
     let told = revisions.filter_map(|revision| {
-        let lines = describe_changes(revision.patch.operations());
+        let lines = describe_changes(revision);
         (!lines.is_empty()).then_some((revision, lines))
     });
     let told: Vec<_> = told.take(LATELY).collect();

@@ -8,6 +8,7 @@ mod activity_filter;
 mod agent;
 mod agent_form;
 mod agents;
+mod alerts;
 mod asset;
 mod asset_address;
 mod audit;
@@ -23,6 +24,8 @@ mod events;
 mod frame;
 mod grant_form;
 mod header;
+mod home_texts;
+mod home_tiles;
 mod host_page;
 mod inbox;
 mod inbox_order;
@@ -40,6 +43,7 @@ mod site;
 mod texts;
 mod theme;
 mod timeline;
+mod usage_charts;
 mod watch_table;
 
 #[cfg(any(test, feature = "testing"))]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::texts;
+use super::{home_texts, texts};
 use gatewren_base::sys::now_ms;
 
 /// An error is a problem for a day, unless it was seen before.
@@ -11,18 +11,50 @@ const RECENT_MS: u64 = 24 * 3_600_000;
 /// A file system with this usage in percent is a problem.
 const FULL: f64 = 95.0;
 
-/// Returns each problem in words, of a state document and the usage of the fullest disk in percent.
-pub fn problems(document: &Value, disk: Option<f64>) -> Vec<String> {
+/// A problem and what the owner can do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerProblem {
+    /// What is wrong.
+    pub words: String,
+    /// What to do.
+    pub remedy: Remedy,
+}
+
+/// What to do about a problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remedy {
+    /// Only words.
+    Words(String),
+    /// A page of the owner.
+    Page {
+        /// Its path.
+        path: String,
+        /// What to do there.
+        words: &'static str,
+    },
+}
+
+/// Returns each problem of a state document and of the usage of the fullest disk in percent.
+pub fn problems(document: &Value, disk: Option<f64>) -> Vec<ServerProblem> {
     let public = |member: &str| document.get("public")?.get(member)?.as_object();
-    let mut problems: Vec<String> = disk
+    let mut problems: Vec<ServerProblem> = disk
         .filter(|usage| *usage >= FULL)
-        .map(|usage| format!("{} {usage:.0} %", texts::DISK_IS_FULL))
+        .map(|usage| ServerProblem {
+            words: format!("{} {usage:.0} %.", texts::DISK_IS_FULL),
+            remedy: Remedy::Words(home_texts::REMEDY_DISK.to_owned()),
+        })
         .into_iter()
         .collect();
     for (id, container) in public("packageData").into_iter().flatten() {
         let health = container.pointer("/engine/health/status");
         if health.and_then(Value::as_str) == Some("unhealthy") {
-            problems.push(format!("{id} {}", texts::IS_UNHEALTHY));
+            problems.push(ServerProblem {
+                words: format!("{id} {}.", texts::IS_UNHEALTHY),
+                remedy: Remedy::Page {
+                    path: "/owner/containers".to_owned(),
+                    words: home_texts::REMEDY_UNHEALTHY,
+                },
+            });
         }
     }
     if let Some(groups) = public("notifications") {
@@ -31,8 +63,8 @@ pub fn problems(document: &Value, disk: Option<f64>) -> Vec<String> {
     problems
 }
 
-/// The titles of unseen errors of the last day, those of the host and those of each container.
-fn recent_errors(groups: &Map<String, Value>, now: u64) -> Vec<String> {
+/// The unseen errors of the last day, those of the host and those of each container.
+fn recent_errors(groups: &Map<String, Value>, now: u64) -> Vec<ServerProblem> {
     let host = groups.get("host").into_iter();
     let containers = groups.get("containers").and_then(Value::as_object);
     let groups = host.chain(containers.into_iter().flat_map(Map::values));
@@ -44,7 +76,13 @@ fn recent_errors(groups: &Map<String, Value>, now: u64) -> Vec<String> {
             && at.saturating_add(RECENT_MS) > now
     };
     all.filter(is_recent)
-        .filter_map(|one| Some(one.get("title")?.as_str()?.to_owned()))
+        .filter_map(|one| {
+            let text = |member: &str| one.get(member)?.as_str();
+            Some(ServerProblem {
+                words: format!("{}.", text("title")?),
+                remedy: Remedy::Words(text("message").unwrap_or_default().to_owned()),
+            })
+        })
         .collect()
 }
 
@@ -53,12 +91,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn words(problems: &[ServerProblem]) -> Vec<&str> {
+        problems.iter().map(|one| one.words.as_str()).collect()
+    }
+
     #[test]
     fn a_full_disk_and_an_unhealthy_container_are_problems() {
         let container = |status: &str| json!({ "engine": { "health": { "status": status } } });
         let containers = json!({ "docker:a": container("unhealthy"), "docker:b": container("healthy"), "c": {} });
         let document = json!({ "public": { "packageData": containers } });
-        assert_eq!(problems(&document, Some(50.0)), ["docker:a is unhealthy"]);
+        let found = problems(&document, Some(50.0));
+        assert_eq!(words(&found), ["docker:a is unhealthy."]);
+        assert!(matches!(&found[0].remedy, Remedy::Page { .. }), "{found:?}");
         assert_eq!(problems(&document, Some(96.0)).len(), 2);
         assert!(problems(&json!({}), None).is_empty());
     }
@@ -78,6 +122,6 @@ mod tests {
             "containers": { "web": { "6": one(now - 5, "error", false, "backup") } }
         });
         let found = recent_errors(groups.as_object().unwrap(), now);
-        assert_eq!(found, ["disk", "backup"]);
+        assert_eq!(words(&found), ["disk.", "backup."]);
     }
 }

@@ -78,7 +78,7 @@ impl OwnerSite {
         };
         match (posts, path.as_slice()) {
             (false, []) => self.start(),
-            (false, ["home"]) => host_page::page(&asked),
+            (false, ["home"]) => host_page::page(&asked).await,
             (false, ["inbox"]) => inbox::page(&asked),
             (false, ["containers"]) => host_page::containers_page(&asked),
             (false, ["events"]) => events::events(&asked),

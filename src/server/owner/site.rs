@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::frame::{OwnerPage, redirect};
 use super::header::{PageHeader, Tab};
 use super::page_error::PageError;
-use super::problems::problems;
+use super::problems::{ServerProblem, problems};
 use super::samples::Samples;
 use super::theme::Theme;
 use super::{parts, texts};
@@ -23,6 +23,7 @@ use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions::OwnerContext;
 use gatewren_host::backends::Host;
 use gatewren_host::sampler::Readings;
+use gatewren_store::history::UsageHistory;
 use gatewren_store::state::State;
 use gatewren_store::vault::{ChangeStatus, OWNER, OfferedTool, Vault};
 
@@ -40,6 +41,8 @@ pub struct OwnerSite {
     pub host: Arc<Host>,
     /// The samples of the last hour.
     pub samples: Arc<Samples>,
+    /// The usage of the host and its containers over time.
+    pub history: UsageHistory,
     /// The number of pages that are notified of changes.
     pub readers: Arc<AtomicU32>,
 }
@@ -63,8 +66,8 @@ impl OwnerSite {
         Ok(waits.count())
     }
 
-    /// The current problems, in words.
-    pub fn problems(&self) -> Vec<String> {
+    /// The current problems.
+    pub fn problems(&self) -> Vec<ServerProblem> {
         problems(&self.state.document().root, self.samples.fullest_disk())
     }
 

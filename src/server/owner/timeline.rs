@@ -3,18 +3,22 @@
 use serde_json::Value;
 
 use super::texts;
-use gatewren_store::state::PatchOperation;
+use gatewren_store::state::{PatchOperation, Revision};
 
 /// The longest value that is shown, in characters.
 const SHOWN: usize = 60;
 
-/// The facts that describe a container, a notification or a unit best, in this order.
-const MAIN_FACTS: [&str; 4] = ["status", "title", "active", "health"];
+/// The facts that describe a container or a unit best, in this order.
+const MAIN_FACTS: [&str; 3] = ["status", "active", "health"];
 
-/// Describes each operation that a person wants to read, without repetitions.
-pub fn describe_changes(operations: &[PatchOperation]) -> Vec<String> {
+/// The parts of the state that the server itself writes.
+const OBSERVED: [&str; 3] = ["packageData", "units", "serverInfo"];
+
+/// Describes each operation of a revision that a person wants to read, without repetitions.
+pub fn describe_changes(revision: &Revision) -> Vec<String> {
+    let is_observed = revision.actor == "observer";
     let mut lines: Vec<String> = Vec::new();
-    for operation in operations {
+    for operation in revision.patch.operations() {
         let (path, value) = match operation {
             PatchOperation::Add { path, value } | PatchOperation::Replace { path, value } => {
                 (path, Some(value))
@@ -23,6 +27,10 @@ pub fn describe_changes(operations: &[PatchOperation]) -> Vec<String> {
             PatchOperation::Test { .. } => continue,
         };
         let tokens: Vec<&str> = path.tokens().iter().map(String::as_str).collect();
+        // The first look at the host after a start is no change of it.
+        if is_observed && matches!(tokens.as_slice(), ["public", part] if OBSERVED.contains(part)) {
+            continue;
+        }
         if let Some(line) = describe(&tokens, value)
             && !lines.contains(&line)
         {
@@ -32,11 +40,10 @@ pub fn describe_changes(operations: &[PatchOperation]) -> Vec<String> {
     lines
 }
 
-/// Describes one change; `None` for the server's own notes, and for a notification that was seen.
+/// Describes one change; `None` for the server's own notes, and for a notification, which is among the alerts.
 fn describe(tokens: &[&str], value: Option<&Value>) -> Option<String> {
     let (subject, below) = match tokens {
-        ["public", "observer", ..] | ["public", "notifications", .., "seen"] => return None,
-        ["public", "notifications", ..] => return notification(value?),
+        ["public", "observer" | "notifications", ..] => return None,
         ["public", "packageData", name, below @ ..] => {
             (format!("{} {name}", texts::CONTAINER), below)
         }
@@ -57,12 +64,6 @@ fn describe(tokens: &[&str], value: Option<&Value>) -> Option<String> {
         Some(Some(value)) => format!("{} {value}", texts::IS_NOW),
     };
     Some(format!("{subject}{field} {change}"))
-}
-
-/// The titles of the notifications in a value; `None` if it has none.
-fn notification(value: &Value) -> Option<String> {
-    let title = value.get("title")?.as_str()?;
-    Some(format!("{}: {title}", texts::NOTIFICATION))
 }
 
 /// A value in a few words; `None` for one that has too many.
@@ -101,8 +102,23 @@ mod tests {
     use gatewren_store::state::Patch;
     use serde_json::json;
 
-    fn lines(patch: Value) -> Vec<String> {
-        describe_changes(Patch::from_value(patch).unwrap().operations())
+    fn lines(actor: &str, patch: Value) -> Vec<String> {
+        describe_changes(&Revision {
+            id: 1,
+            at_ms: 0,
+            actor: actor.to_owned(),
+            cause: None,
+            patch: Patch::from_value(patch).unwrap(),
+        })
+    }
+
+    #[test]
+    fn the_first_look_at_the_host_is_no_change_and_one_of_another_author_is() {
+        for place in ["packageData", "units", "serverInfo"] {
+            let first = json!([{ "op": "add", "path": format!("/public/{place}"), "value": {} }]);
+            assert!(lines("observer", first.clone()).is_empty(), "{place}");
+            assert_eq!(lines("local:cron", first).len(), 1, "{place}");
+        }
     }
 
     #[test]
@@ -117,26 +133,25 @@ mod tests {
             { "op": "add", "path": "/public/ui/notes", "value": { "text": "x" } }
         ]);
         assert_eq!(
-            lines(patch),
+            lines("observer", patch),
             [
                 "Container web is now running",
                 "Container db is now stopped",
                 "Container db memory limit is now 512",
                 "Container old was removed",
                 "Unit ssh.service is now failed",
-                "Notification: The disk is full",
                 "ui/notes has changed",
             ]
         );
     }
 
     #[test]
-    fn the_servers_own_notes_and_seen_notifications_are_left_out() {
+    fn the_servers_own_notes_and_notifications_are_left_out() {
         let patch = json!([
             { "op": "replace", "path": "/public/observer/lxc/seen_ms", "value": 5 },
             { "op": "add", "path": "/public/notifications/host/7/seen", "value": true },
             { "op": "remove", "path": "/public/notifications/host/7" }
         ]);
-        assert!(lines(patch).is_empty());
+        assert!(lines("observer", patch).is_empty());
     }
 }

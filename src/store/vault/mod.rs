@@ -39,7 +39,7 @@ pub use audit::reader::{AuditExportHeader, AuditLine, AuditReader};
 pub use audit::sealing::{KeyPair, OpeningKey};
 pub use audit::table::{AuditTable, ReadRecord, WrittenIntent};
 pub use audit::trim::AuditRetention;
-pub use audit::uses::AgentUse;
+pub use audit::uses::{AgentUse, CallCounts};
 pub use error::VaultError;
 pub use owner_action::{OwnerAction, RecordedAction};
 pub use store::Vault;

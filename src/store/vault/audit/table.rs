@@ -245,6 +245,31 @@ mod tests {
         vault.audit().verify().unwrap()
     }
 
+    #[tokio::test]
+    async fn the_calls_since_a_time_are_counted_and_those_that_were_refused() {
+        let scratch = Scratch::new();
+        let (vault, other) = six_rows(&scratch).await;
+        let arguments = json!({});
+        let id = vault.audit().intent(entry(&arguments)).await.unwrap();
+        let refused = AuditOutcome {
+            outcome: "refused",
+            ..ok()
+        };
+        vault.audit().outcome(&id, refused).unwrap();
+        vault.probe().await.unwrap();
+        let counts = |since_ms| {
+            let counts = vault.audit().count_calls(since_ms).unwrap();
+            (counts.calls, counts.refused)
+        };
+        assert_eq!(counts(0), (4, 1));
+        assert_eq!(counts(u64::MAX >> 1), (0, 0));
+        other.execute_batch(UNLOCK).unwrap();
+        other
+            .execute_batch("UPDATE audit SET at_ms = 5 WHERE seq <= 2")
+            .unwrap();
+        assert_eq!(counts(6), (3, 1));
+    }
+
     fn nine() -> CallFilter {
         CallFilter {
             limit: 9,

@@ -38,7 +38,38 @@ pub struct AgentChanges {
     pub last_ms: u64,
 }
 
+/// The calls of agents in a period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallCounts {
+    /// All calls.
+    pub calls: u64,
+    /// Those that were refused.
+    pub refused: u64,
+}
+
 impl AuditTable<'_> {
+    /// Counts the calls since a time, in milliseconds since 1970. It reads only the rows of that time.
+    ///
+    /// # Errors
+    /// When the vault cannot be read.
+    pub fn count_calls(&self, since_ms: u64) -> Result<CallCounts, VaultError> {
+        // The audit has no index of times, but the times of its rows ascend.
+        const QUERY: &str = "SELECT count(*) FILTER (WHERE kind = 'intent' AND agent LIKE 'agent\\_%' ESCAPE '\\') AS calls,
+                count(*) FILTER (WHERE outcome = 'refused') AS refused
+            FROM audit
+            WHERE seq > coalesce((SELECT seq FROM audit WHERE at_ms < ?1 ORDER BY seq DESC LIMIT 1), 0)";
+        let path = &self.shared().trail.path;
+        let connection = open::reading(path)?;
+        let counts = connection.query_row(QUERY, [to_column(since_ms)], |row| {
+            Ok(CallCounts {
+                calls: from_column(row, "calls")?,
+                refused: from_column(row, "refused")?,
+            })
+        });
+        counts
+            .map_err(|cause| VaultError::from_sqlite(path, "count the calls in the audit", &cause))
+    }
+
     /// Returns the calls since a time that were allowed and were no reads, of one agent by its id or of all: at most
     /// 200 combinations of agent, tool and target, the newest first.
     ///

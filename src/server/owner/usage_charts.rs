@@ -1,0 +1,159 @@
+//! Charts from the usage history: of the host on the home page, and of a container on its own page.
+
+use maud::{Markup, html};
+
+use super::chart::{
+    ChartPeriod, ChartPoint, TimeChart, bytes, bytes_per_second, percent, values_table,
+};
+use super::home_texts as texts;
+use super::samples::{HostSample, SampleHistory};
+use super::site::OwnerSite;
+use gatewren_base::sys::now_ms;
+use gatewren_store::history::{MAX_POINTS, UsageHistory, UsageMetric, UsagePoint, UsageRange};
+
+const HOUR_S: u64 = 3600;
+
+/// A quarter more than a day: beyond a day the history reads its summaries of 15 minutes, which are fewer rows.
+const DAY_S: u64 = 24 * HOUR_S + 900;
+
+/// With fewer points of a day, the last hour shows more.
+const MIN_POINTS: usize = 10;
+
+/// The usage of the host or of a container in a period.
+pub struct UsageView {
+    points: Vec<UsagePoint>,
+    /// The period.
+    pub period: ChartPeriod,
+}
+
+impl UsageView {
+    /// Reads the last day, or the last hour while the history is shorter.
+    pub async fn read_host(site: &OwnerSite) -> Self {
+        let day = Self::read(site, DAY_S, texts::LAST_DAY, UsageHistory::host).await;
+        if day.points.len() >= MIN_POINTS {
+            return day;
+        }
+        Self::read(site, HOUR_S, texts::LAST_HOUR, UsageHistory::host).await
+    }
+
+    /// Reads a period before now. An error is in the log of the sampler, and leaves the charts without points.
+    async fn read<E>(
+        site: &OwnerSite,
+        length_s: u64,
+        begin: &'static str,
+        find: impl Fn(&UsageHistory, UsageRange) -> Result<Vec<UsagePoint>, E> + Send + 'static,
+    ) -> Self {
+        let now_s = now_ms() / 1000;
+        let range = UsageRange {
+            since_s: now_s.saturating_sub(length_s),
+            until_s: now_s,
+            now_s,
+            points: MAX_POINTS,
+        };
+        let history = site.history.clone();
+        let read = move || find(&history, range).unwrap_or_default();
+        let points = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        let period = ChartPeriod {
+            since_s: range.since_s,
+            until_s: now_s,
+            step_s: points.first().map_or(60, |point| point.length_s),
+            begin,
+        };
+        Self { points, period }
+    }
+
+    /// The means of a metric.
+    fn values(&self, metric: UsageMetric) -> Vec<ChartPoint> {
+        let value = |point: &UsagePoint| {
+            let at_s = point.from_s.saturating_add(point.length_s / 2);
+            let value = point.mean.get(metric)?;
+            Some(ChartPoint { at_s, value })
+        };
+        self.points.iter().filter_map(value).collect()
+    }
+
+    /// The newest mean of a metric.
+    fn last(&self, metric: UsageMetric) -> Option<f64> {
+        self.values(metric).last().map(|point| point.value)
+    }
+}
+
+/// Renders the charts of the host.
+pub async fn host_charts(site: &OwnerSite) -> Markup {
+    let (view, hour) = (UsageView::read_host(site).await, site.samples.hour());
+    let now = hour.host.back().copied().unwrap_or_default();
+    let chart = |title, metric, most, format: fn(f64) -> String| TimeChart {
+        title,
+        caption: view.last(metric).map(format).unwrap_or_default(),
+        points: view.values(metric),
+        most,
+        format,
+    };
+    let limit = view.last(UsageMetric::MemoryLimitBytes);
+    let mut charts = [
+        chart(texts::CPU, UsageMetric::CpuPercent, Some(100.0), percent),
+        chart(texts::MEMORY, UsageMetric::MemoryBytes, limit, bytes),
+        chart(
+            texts::RECEIVED,
+            UsageMetric::NetworkReceivedBytesS,
+            None,
+            bytes_per_second,
+        ),
+        chart(
+            texts::SENT,
+            UsageMetric::NetworkSentBytesS,
+            None,
+            bytes_per_second,
+        ),
+    ];
+    if let ([cpu, ..], false) = (&mut charts, hour.host.is_empty()) {
+        cpu.caption = percent(now.cpu);
+    }
+    let all: Vec<&TimeChart> = charts.iter().collect();
+    html! {
+        div class="charts" {
+            @for chart in &charts { (chart.render(view.period)) }
+            (disk_chart(&hour))
+        }
+        (values_table("host-values", &all, view.period))
+    }
+}
+
+/// The history has no usage of file systems; the samples in memory have the last hour.
+fn disk_chart(hour: &SampleHistory) -> Markup {
+    let value = |sample: &HostSample| sample.disk;
+    let now = hour.host.back().map(value);
+    let chart = TimeChart {
+        title: texts::DISK,
+        caption: now.map(percent).unwrap_or_default(),
+        points: minute_points(hour.host.iter().map(value)),
+        most: Some(100.0),
+        format: percent,
+    };
+    chart.render(last_hour())
+}
+
+/// The period of the samples in memory.
+pub fn last_hour() -> ChartPeriod {
+    let now_s = now_ms() / 1000;
+    ChartPeriod {
+        since_s: now_s.saturating_sub(HOUR_S),
+        until_s: now_s,
+        step_s: 60,
+        begin: texts::LAST_HOUR,
+    }
+}
+
+/// Values of each minute until now.
+pub fn minute_points(values: impl ExactSizeIterator<Item = f64>) -> Vec<ChartPoint> {
+    let now_s = now_ms() / 1000;
+    let minutes = (0_u64..).map(|minute| minute * 60);
+    let first_s = now_s.saturating_sub(values.len() as u64 * 60);
+    values
+        .zip(minutes)
+        .map(|(value, past_s)| ChartPoint {
+            at_s: first_s + past_s,
+            value,
+        })
+        .collect()
+}
