@@ -257,9 +257,35 @@ await it('home: what waits, the health, the server, the assistants, alerts, and 
   await page.emulateMedia({ colorScheme: 'dark' });
   await shot(page, kind, 'home-dark');
   await page.emulateMedia({ colorScheme: null });
+});
+
+await it('containers: a card for each, and a page with charts, what happened, calls, log, snapshots and backups', async () => {
   await page.goto(`${origin}/owner/containers`);
   expect(await heading(page) === 'Containers', await heading(page));
   await looksRight('containers');
+  if (!process.env.GATEWREN_LXCPATH) return;
+  const card = page.locator('.card', { has: page.getByRole('link', { name: 'alpha' }) });
+  expect(await card.locator('.tag.good').textContent() === 'running', 'no state in words and colour');
+  await card.getByRole('link', { name: 'alpha' }).click();
+  expect(await heading(page) === 'alpha running', await heading(page));
+  for (const name of ['Usage', 'What happened', 'Last calls about it', 'Last log lines', 'Snapshots', 'Backups']) {
+    await page.getByRole('heading', { name }).waitFor();
+  }
+  const usage = page.locator('section', { has: page.getByRole('heading', { name: 'Usage' }) });
+  for (const [period, begin] of [['24 h', '24 h ago'], ['7 d', '7 days ago'], ['1 h', '1 h ago']]) {
+    await page.getByRole('link', { name: period, exact: true }).click();
+    expect(await usage.locator('svg').count() === 4, `${await usage.locator('svg').count()} charts in ${period}`);
+    expect((await usage.textContent()).includes(begin), `no time axis in ${period}`);
+    expect(await page.locator('.shortcuts [aria-current]').textContent() === period, 'the period is not marked');
+  }
+  await looksRight('container');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await shot(page, kind, 'container-dark');
+  await page.emulateMedia({ colorScheme: null });
+  for (const wrong of ['nobody', 'docker%3Anobody', '..%2F..', '%00']) {
+    const answer = await page.goto(`${origin}/owner/containers/${wrong}`);
+    expect(answer.status() === 404, `${wrong}: ${answer.status()}`);
+  }
 });
 
 await it('the header: name, status in words, the pages, and a menu', async () => {

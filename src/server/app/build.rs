@@ -16,6 +16,7 @@ use super::helper_capabilities::offered_tools;
 use super::helper_plan::{HelperPlan, start_helper};
 use super::job_ends::record_job_ends;
 use super::limits::{inbox_limits, retention, task_limits};
+use super::owner_site::{owner_host, site};
 use super::pair::PairingEndpoint;
 use super::running_server::{Server, certificate, hosts};
 use super::scrape::MetricsScrape;
@@ -77,7 +78,8 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let sampler = sampler(&settings, &observing);
     let jobs = follow_jobs(&observing, &vault, &state, audit.clone(), &stop);
     let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), audit);
-    let site = site(&vault, &state, &helper, &live, sampler.history());
+    let host = owner_host(&helper, &sampler);
+    let site = site(&vault, &state, &live, host);
     let backends = backends(systemd, helper, live.clone(), &stop);
     let probes = Arc::new(watch_probes(&backends, &observing, &state, tls.clone()));
     let notification_sender = backends.notification_sender.clone();
@@ -331,27 +333,6 @@ async fn open_vault(path: &Path) -> Result<Vault, BuildError> {
     })?;
     vault.audit().begin_run().await.map_err(failed)?;
     Ok(vault)
-}
-
-/// The owner's pages.
-fn site(
-    vault: &Vault,
-    state: &State,
-    helper: &HelperClient,
-    live: &LiveSettings,
-    history: UsageHistory,
-) -> OwnerSite {
-    let helper = helper.on_behalf_of(Requester::Owner);
-    OwnerSite {
-        vault: vault.clone(),
-        state: state.clone(),
-        live: live.clone(),
-        logins: Arc::new(Logins::new(vault.clone(), live.clone())),
-        host: Arc::new(Host::new(helper)),
-        samples: Arc::default(),
-        history,
-        readers: Arc::default(),
-    }
 }
 
 /// Puts an endpoint behind a socket. With an owner, programs may also request access.

@@ -22,6 +22,7 @@ mod notice_logs;
 mod notifier;
 mod open_changes;
 mod own_logins;
+mod owner_site;
 mod pair;
 mod reload;
 mod running_server;

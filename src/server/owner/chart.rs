@@ -67,20 +67,20 @@ impl TimeChart {
         let values = || self.points.iter().map(|point| point.value);
         let highest = values().fold(0.0, f64::max);
         let lowest = values().fold(highest, f64::min);
-        let range = format!(
-            "{} {}, {} {}",
-            texts::LOWEST,
-            (self.format)(lowest),
-            texts::HIGHEST,
-            (self.format)(highest)
-        );
+        let (low, high) = ((self.format)(lowest), (self.format)(highest));
         let most = self.most.unwrap_or(highest).max(f64::MIN_POSITIVE);
         let (area, line) = self.paths(period, most);
-        let label = format!("{}: {}; {range}", self.title, self.caption);
+        let label = format!(
+            "{}: {}; {} {low}, {} {high}",
+            self.title,
+            self.caption,
+            texts::LOWEST,
+            texts::HIGHEST
+        );
         html! {
             div class="chart" {
                 strong { (self.title) } " " span { (self.caption) }
-                p class="axis" aria-hidden="true" { span { (range) } }
+                p class="axis" aria-hidden="true" { span { (low) " " (texts::TO) " " (high) } }
                 svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img" aria-label=(label) {
                     path class="area" d=(area) {}
                     path class="line" d=(line) {}
@@ -138,7 +138,7 @@ impl TimeChart {
 }
 
 /// Renders the values of charts with the same period as a table of means; nothing if they have too few.
-pub fn values_table(id: &str, charts: &[&TimeChart], period: ChartPeriod) -> Markup {
+pub fn values_table(id: &str, charts: &[TimeChart], period: ChartPeriod) -> Markup {
     let has_values = charts.iter().any(|chart| chart.points.len() >= MIN_POINTS);
     let part_s = (period.until_s.saturating_sub(period.since_s) / ROWS).max(1);
     let mut heads = vec![texts::FROM];
@@ -238,7 +238,7 @@ mod tests {
             page.contains("Collecting: 3 of 60 minutes") && !page.contains("<svg"),
             "{page}"
         );
-        assert_eq!(values_table("v", &[&few], HOUR).into_string(), "");
+        assert_eq!(values_table("v", &[few], HOUR).into_string(), "");
         let many: Vec<(u64, f64)> = (0_u32..60)
             .map(|minute| (minute.into(), minute.into()))
             .collect();
@@ -248,7 +248,7 @@ mod tests {
             page.contains("aria-label=\"CPU: 7 %; lowest 0 %, highest 59 %\""),
             "{page}"
         );
-        let rows = values_table("v", &[&many], HOUR).into_string();
+        let rows = values_table("v", &[many], HOUR).into_string();
         assert_eq!(rows.matches("<tr>").count(), 13, "{rows}");
         assert!(rows.contains("<td>57 %</td>"), "{rows}");
     }

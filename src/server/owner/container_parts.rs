@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::parts::name;
+use super::parts::{name, time};
 use super::texts;
 use gatewren_base::config::RuntimeKind;
 use gatewren_host::backends::ContainerRef;
@@ -39,25 +39,79 @@ pub fn target(text: &str) -> Markup {
     html! { @if let Some(runtime) = runtime { (icon(runtime)) " " } (name(text)) }
 }
 
+/// The path of a container's own page.
+pub fn container_path(id: &str) -> String {
+    let name: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
+    format!("/owner/containers/{name}")
+}
+
+/// The begin of the current status: the time of the engine, or else of the observed change.
+pub fn since(container: &Value, seen_ms: Option<u64>) -> Option<u64> {
+    let member = match container.get("status")?.as_str()? {
+        "running" => "started_ms",
+        _ => "finished_ms",
+    };
+    let engine = container
+        .get("engine")
+        .and_then(|engine| engine.get(member));
+    engine.and_then(Value::as_u64).or(seen_ms)
+}
+
+/// Renders the status of a container: its colour repeats the word.
+pub fn status_tag(status: &str) -> Markup {
+    let class = match status {
+        "running" => "tag good",
+        "stopped" => "tag soft",
+        _ => "tag warn",
+    };
+    html! { span class=(class) { (name(status)) } }
+}
+
+/// Renders when the status began.
+pub fn since_words(status: &str, since_ms: Option<u64>) -> Markup {
+    let verb = match status {
+        "running" => texts::STARTED,
+        "stopped" => texts::STOPPED,
+        _ => texts::CHANGED,
+    };
+    html! { @if let Some(ms) = since_ms { (verb) " " (time(ms)) } }
+}
+
 /// Renders the head of a container's card from its entry in the state.
-pub fn container_head(id: &str, container: &Value) -> Markup {
+pub fn container_head(id: &str, container: &Value, since_ms: Option<u64>) -> Markup {
     let engine = container.get("engine");
     let status = text(Some(container), "status").unwrap_or("-");
     let health = engine.and_then(|engine| text(engine.get("health"), "status"));
     let is_stale = container.get("stale").and_then(Value::as_bool) == Some(true);
     html! {
         h3 {
-            (icon(runtime_of(id))) " " (name(id)) " " span class="tag soft" { (name(status)) }
+            (icon(runtime_of(id))) " " a href=(container_path(id)) { (name(id)) } " " (status_tag(status))
             @if let Some(health) = health {
                 " " span class=(health_class(health)) { (name(health)) }
             }
             @if is_stale { " " span class="tag warn" { (texts::STALE) } }
         }
+        p { (since_words(status, since_ms)) (addresses(container)) }
+        (description(id, container))
+    }
+}
+
+/// Renders the addresses of a container.
+fn addresses(container: &Value) -> Markup {
+    let addresses = container.get("addresses").and_then(Value::as_array);
+    html! { @for address in addresses.into_iter().flatten().filter_map(Value::as_str) { " " code { (name(address)) } } }
+}
+
+/// Renders the runtime, image and project of a container, how it ended, and whether its root is that of the host.
+pub fn description(id: &str, container: &Value) -> Markup {
+    let engine = container.get("engine");
+    let is_stopped = text(Some(container), "status") == Some("stopped");
+    html! {
         p class="soft" {
             (runtime_of(id).title())
             @if let Some(image) = text(engine, "image") { " · " (texts::IMAGE) " " (name(image)) }
             @if let Some(compose) = engine.and_then(|engine| engine.get("compose")) { (project(compose)) }
-            @if let Some(end) = engine.filter(|_| status == "stopped").and_then(abnormal_end) { " · " (end) }
+            @if let Some(end) = engine.filter(|_| is_stopped).and_then(abnormal_end) { " · " (end) }
         }
         (rights(engine, "host_rights", texts::COUNTS_AS_HOST))
         (rights(engine, "lxc_rights", texts::COUNTS_AS_LXC))
@@ -134,7 +188,7 @@ mod tests {
                 "compose": { "project": "media", "service": "web" }, "host_rights": ["it is privileged"]
             }
         });
-        let page = container_head("docker:web", &container).into_string();
+        let page = container_head("docker:web", &container, None).into_string();
         for part in [
             "docker:web",
             "running",
@@ -155,19 +209,34 @@ mod tests {
 
     #[test]
     fn a_container_of_lxc_has_no_engine_and_a_stopped_one_shows_how_it_ended() {
-        let page = container_head("web", &json!({ "status": "running" })).into_string();
+        let page = container_head("web", &json!({ "status": "running" }), None).into_string();
         assert!(
             page.contains("LXC") && !page.contains(texts::IMAGE),
             "{page}"
         );
         let ended = |engine: Value| {
             let container = json!({ "status": "stopped", "engine": engine });
-            container_head("podman:web", &container).into_string()
+            container_head("podman:web", &container, None).into_string()
         };
         assert!(ended(json!({ "exit_code": 137 })).contains("137"));
         assert!(!ended(json!({ "exit_code": 0 })).contains(texts::EXIT_CODE));
         assert!(
             ended(json!({ "exit_code": 137, "oom_killed": true })).contains(texts::OUT_OF_MEMORY)
+        );
+    }
+
+    #[test]
+    fn a_status_has_its_time_of_the_engine_or_else_of_the_log() {
+        let running =
+            json!({ "status": "running", "engine": { "started_ms": 5, "finished_ms": 3 } });
+        let stopped =
+            json!({ "status": "stopped", "engine": { "started_ms": 5, "finished_ms": 9 } });
+        assert_eq!(since(&running, Some(1)), Some(5));
+        assert_eq!(since(&stopped, Some(1)), Some(9));
+        assert_eq!(since(&json!({ "status": "running" }), Some(1)), Some(1));
+        assert_eq!(
+            container_path("docker:jellyfin@media"),
+            "/owner/containers/docker%3Ajellyfin%40media"
         );
     }
 

@@ -38,3 +38,4 @@ pub const RECEIVED: &str = "Received";
 pub const SENT: &str = "Sent";
 pub const TO_REQUEST: &str = "To the request";
 pub const COUNTED: &str = "Calls of the last 24 hours.";
+pub const TO: &str = "to";

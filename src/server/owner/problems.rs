@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::container_parts::container_path;
 use super::{home_texts, texts};
 use gatewren_base::sys::now_ms;
 
@@ -51,7 +52,7 @@ pub fn problems(document: &Value, disk: Option<f64>) -> Vec<ServerProblem> {
             problems.push(ServerProblem {
                 words: format!("{id} {}.", texts::IS_UNHEALTHY),
                 remedy: Remedy::Page {
-                    path: "/owner/containers".to_owned(),
+                    path: container_path(id),
                     words: home_texts::REMEDY_UNHEALTHY,
                 },
             });

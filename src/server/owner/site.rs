@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::frame::{OwnerPage, redirect};
 use super::header::{PageHeader, Tab};
+use super::owner_host::OwnerHost;
 use super::page_error::PageError;
 use super::problems::{ServerProblem, problems};
 use super::samples::Samples;
@@ -21,9 +22,7 @@ use gatewren_gate::auth::Logins;
 use gatewren_gate::guard::{OwnerRequest, OwnerSession};
 use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions::OwnerContext;
-use gatewren_host::backends::Host;
 use gatewren_host::sampler::Readings;
-use gatewren_store::history::UsageHistory;
 use gatewren_store::state::State;
 use gatewren_store::vault::{ChangeStatus, OWNER, OfferedTool, Vault};
 
@@ -37,12 +36,10 @@ pub struct OwnerSite {
     pub live: LiveSettings,
     /// The owner's sessions.
     pub logins: Arc<Logins>,
-    /// The host, for the samples.
-    pub host: Arc<Host>,
+    /// The host.
+    pub host: OwnerHost,
     /// The samples of the last hour.
     pub samples: Arc<Samples>,
-    /// The usage of the host and its containers over time.
-    pub history: UsageHistory,
     /// The number of pages that are notified of changes.
     pub readers: Arc<AtomicU32>,
 }
@@ -53,7 +50,7 @@ pub type PageResult = Result<Response<ResponseBody>, PageError>;
 impl OwnerSite {
     /// Samples the host with each reading of the containers, while it is polled.
     pub fn keep_samples(&self, readings: Readings) -> impl Future<Output = ()> + use<> {
-        let (samples, host) = (self.samples.clone(), self.host.clone());
+        let (samples, host) = (self.samples.clone(), self.host.host.clone());
         async move { samples.keep(host, readings).await }
     }
 

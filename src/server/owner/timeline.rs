@@ -43,7 +43,10 @@ pub fn describe_changes(revision: &Revision) -> Vec<String> {
 /// Describes one change; `None` for the server's own notes, and for a notification, which is among the alerts.
 fn describe(tokens: &[&str], value: Option<&Value>) -> Option<String> {
     let (subject, below) = match tokens {
-        ["public", "observer" | "notifications", ..] => return None,
+        // The status shows that a container was started.
+        ["public", "observer" | "notifications", ..] | ["public", "packageData", _, "init_pid"] => {
+            return None;
+        }
         ["public", "packageData", name, below @ ..] => {
             (format!("{} {name}", texts::CONTAINER), below)
         }
@@ -150,6 +153,7 @@ mod tests {
         let patch = json!([
             { "op": "replace", "path": "/public/observer/lxc/seen_ms", "value": 5 },
             { "op": "add", "path": "/public/notifications/host/7/seen", "value": true },
+            { "op": "replace", "path": "/public/packageData/web/init_pid", "value": 7 },
             { "op": "remove", "path": "/public/notifications/host/7" }
         ]);
         assert!(lines("observer", patch).is_empty());

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::chart::{
     ChartPeriod, ChartPoint, TimeChart, bytes, bytes_per_second, percent, values_table,
 };
+use super::container_texts;
 use super::home_texts as texts;
 use super::samples::{HostSample, SampleHistory};
 use super::site::OwnerSite;
@@ -26,38 +27,93 @@ pub struct UsageView {
     pub period: ChartPeriod,
 }
 
+/// The periods of the charts of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChartSpan {
+    /// An hour of minutes.
+    Hour,
+    /// A day.
+    Day,
+    /// A week.
+    Week,
+}
+
+impl ChartSpan {
+    /// All spans, the shortest first.
+    pub const ALL: [Self; 3] = [Self::Hour, Self::Day, Self::Week];
+
+    /// The span of a word; a day for another word.
+    pub fn named(word: &str) -> Self {
+        let known = Self::ALL.into_iter().find(|span| span.word() == word);
+        known.unwrap_or(Self::Day)
+    }
+
+    /// The word in the query.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Hour => "1h",
+            Self::Day => "24h",
+            Self::Week => "7d",
+        }
+    }
+
+    /// The name of its link.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Hour => container_texts::HOURS,
+            Self::Day => container_texts::DAY,
+            Self::Week => container_texts::WEEK,
+        }
+    }
+
+    fn length_s(self) -> u64 {
+        match self {
+            Self::Hour => HOUR_S,
+            Self::Day => DAY_S,
+            Self::Week => 7 * 24 * HOUR_S,
+        }
+    }
+
+    fn begin(self) -> &'static str {
+        match self {
+            Self::Hour => texts::LAST_HOUR,
+            Self::Day => texts::LAST_DAY,
+            Self::Week => container_texts::WEEK_AGO,
+        }
+    }
+}
+
 impl UsageView {
     /// Reads the last day, or the last hour while the history is shorter.
     pub async fn read_host(site: &OwnerSite) -> Self {
-        let day = Self::read(site, DAY_S, texts::LAST_DAY, UsageHistory::host).await;
+        let day = Self::read(site, ChartSpan::Day, UsageHistory::host).await;
         if day.points.len() >= MIN_POINTS {
             return day;
         }
-        Self::read(site, HOUR_S, texts::LAST_HOUR, UsageHistory::host).await
+        Self::read(site, ChartSpan::Hour, UsageHistory::host).await
     }
 
     /// Reads a period before now. An error is in the log of the sampler, and leaves the charts without points.
     async fn read<E>(
         site: &OwnerSite,
-        length_s: u64,
-        begin: &'static str,
+        span: ChartSpan,
         find: impl Fn(&UsageHistory, UsageRange) -> Result<Vec<UsagePoint>, E> + Send + 'static,
     ) -> Self {
         let now_s = now_ms() / 1000;
         let range = UsageRange {
-            since_s: now_s.saturating_sub(length_s),
+            since_s: now_s.saturating_sub(span.length_s()),
             until_s: now_s,
             now_s,
             points: MAX_POINTS,
         };
-        let history = site.history.clone();
+        let history = site.host.history.clone();
         let read = move || find(&history, range).unwrap_or_default();
         let points = tokio::task::spawn_blocking(read).await.unwrap_or_default();
         let period = ChartPeriod {
             since_s: range.since_s,
             until_s: now_s,
             step_s: points.first().map_or(60, |point| point.length_s),
-            begin,
+            begin: span.begin(),
         };
         Self { points, period }
     }
@@ -72,9 +128,40 @@ impl UsageView {
         self.points.iter().filter_map(value).collect()
     }
 
+    /// The charts, with the values at the top of those of CPU and memory.
+    fn charts(&self, most_cpu: Option<f64>, most_memory: Option<f64>) -> Vec<TimeChart> {
+        use UsageMetric::{CpuPercent, MemoryBytes, NetworkReceivedBytesS, NetworkSentBytesS};
+        let chart = |title, metric, most, format: fn(f64) -> String| TimeChart {
+            title,
+            caption: self.last(metric).map(format).unwrap_or_default(),
+            points: self.values(metric),
+            most,
+            format,
+        };
+        let rate = |title, metric| chart(title, metric, None, bytes_per_second);
+        vec![
+            chart(texts::CPU, CpuPercent, most_cpu, percent),
+            chart(texts::MEMORY, MemoryBytes, most_memory, bytes),
+            rate(texts::RECEIVED, NetworkReceivedBytesS),
+            rate(texts::SENT, NetworkSentBytesS),
+        ]
+    }
+
     /// The newest mean of a metric.
     fn last(&self, metric: UsageMetric) -> Option<f64> {
         self.values(metric).last().map(|point| point.value)
+    }
+}
+
+/// Renders the charts of a container.
+pub async fn container_charts(site: &OwnerSite, id: &str, span: ChartSpan) -> Markup {
+    let id = id.to_owned();
+    let find = move |history: &UsageHistory, range| history.container(&id, range);
+    let view = UsageView::read(site, span, find).await;
+    let charts = view.charts(None, None);
+    html! {
+        div class="charts" { @for chart in &charts { (chart.render(view.period)) } }
+        (values_table("values", &charts, view.period))
     }
 }
 
@@ -82,40 +169,17 @@ impl UsageView {
 pub async fn host_charts(site: &OwnerSite) -> Markup {
     let (view, hour) = (UsageView::read_host(site).await, site.samples.hour());
     let now = hour.host.back().copied().unwrap_or_default();
-    let chart = |title, metric, most, format: fn(f64) -> String| TimeChart {
-        title,
-        caption: view.last(metric).map(format).unwrap_or_default(),
-        points: view.values(metric),
-        most,
-        format,
-    };
     let limit = view.last(UsageMetric::MemoryLimitBytes);
-    let mut charts = [
-        chart(texts::CPU, UsageMetric::CpuPercent, Some(100.0), percent),
-        chart(texts::MEMORY, UsageMetric::MemoryBytes, limit, bytes),
-        chart(
-            texts::RECEIVED,
-            UsageMetric::NetworkReceivedBytesS,
-            None,
-            bytes_per_second,
-        ),
-        chart(
-            texts::SENT,
-            UsageMetric::NetworkSentBytesS,
-            None,
-            bytes_per_second,
-        ),
-    ];
-    if let ([cpu, ..], false) = (&mut charts, hour.host.is_empty()) {
+    let mut charts = view.charts(Some(100.0), limit);
+    if let ([cpu, ..], false) = (charts.as_mut_slice(), hour.host.is_empty()) {
         cpu.caption = percent(now.cpu);
     }
-    let all: Vec<&TimeChart> = charts.iter().collect();
     html! {
         div class="charts" {
             @for chart in &charts { (chart.render(view.period)) }
             (disk_chart(&hour))
         }
-        (values_table("host-values", &all, view.period))
+        (values_table("host-values", &charts, view.period))
     }
 }
 
