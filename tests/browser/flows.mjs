@@ -288,6 +288,44 @@ await it('containers: a card for each, and a page with charts, what happened, ca
   }
 });
 
+await it('the owner stops, starts and restarts a container, after a question, and the audit has it', async () => {
+  if (!process.env.GATEWREN_LXCPATH) return;
+  const main = () => page.textContent('main');
+  await page.goto(`${origin}/owner/containers/beta`);
+  await page.getByRole('button', { name: 'Stop' }).click();
+  expect(await heading(page) === 'Stop beta?', await heading(page));
+  await looksRight('container-question');
+  await page.getByRole('link', { name: 'Back to the container' }).click();
+  expect(await heading(page) === 'beta running', await heading(page));
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  expect((await main()).includes('The container was stopped.'), await main());
+  await page.getByRole('heading', { name: 'beta stopped' }).waitFor();
+  await page.getByText(/stopped (just now|1 min ago)/).waitFor();
+  expect(await page.getByRole('button', { name: 'Stop' }).count() === 0, 'a stopped one can be stopped');
+  const what = page.getByRole('region', { name: 'What happened' }).locator('tbody tr');
+  const author = what.filter({ hasText: 'Container beta is now stopped' }).locator('td').last();
+  expect((await author.textContent()).startsWith('owner the call'), await author.textContent());
+  expect((await page.getByRole('region', { name: 'Last calls about it' }).textContent()).includes('container stop'), 'the audit has no row');
+  await looksRight('container-stopped');
+  await page.getByRole('button', { name: 'Start' }).click();
+  expect((await main()).includes('The container was started.'), await main());
+  await page.getByRole('heading', { name: 'beta running' }).waitFor();
+  await page.getByRole('button', { name: 'Restart' }).click();
+  expect(await heading(page) === 'Restart beta?', await heading(page));
+  await page.getByRole('button', { name: 'Restart' }).click();
+  expect((await main()).includes('The container was restarted.'), await main());
+  const calls = gatewren('audit', 'list', '--json').trim().split('\n').join();
+  for (const command of ['container stop', 'container start', 'container restart']) expect(calls.includes(command), `${command} is not recorded`);
+  const cookie = (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
+  const forged = await fetch(`${origin}/owner/containers/beta`, {
+    method: 'POST', redirect: 'manual', headers: { cookie, origin }, body: new URLSearchParams({ do: 'stop', sure: 'yes' }),
+  });
+  expect(forged.status >= 400, `without the proof of the page: ${forged.status}`);
+  await page.goto(`${origin}/owner/containers/beta`);
+  expect(await heading(page) === 'beta running', await heading(page));
+});
+
 await it('the header: name, status in words, the pages, and a menu', async () => {
   await page.goto(`${origin}/owner`);
   expect(page.url().endsWith('/owner/home'), `nothing waits, and it leads to ${page.url()}`);

@@ -16,7 +16,7 @@ const MODULES: &[(&str, &str, &str)] = &[
     ("bridge",        "bridge",   "http_client portable protocol"),
     ("app",           "server",   "*"),
     ("transport",     "server",   "config dispatch guard http protocol sys vault"),
-    ("owner",         "server",   "auth backends config history owner_actions guard http sampler state sys telemetry tool_texts vault watches"),
+    ("owner",         "server",   "auth backends config history observer owner_actions guard http sampler state sys telemetry tool_texts vault watches"),
     ("dispatch",      "server",   "auth config policy protocol registry state sys telemetry vault"),
     ("watches",       "server",   "auth backends config http policy protocol registry state sys toolsets vault"),
     ("toolsets",      "server",   "backends history notify protocol registry sampler state sys"),

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::{Value, json};
 
-use gatewren_store::vault::{OwnerAction as Entry, Vault};
+use gatewren_store::vault::{OwnerAction as Entry, RecordedAction, Vault};
 
 /// The owner at work: the vault that is changed, and who acts: a user on the host, or one signed in on the page.
 pub struct OwnerContext<'a> {
@@ -51,12 +51,28 @@ impl OwnerContext<'_> {
         self.run_audited_as(command, work).await
     }
 
+    /// The same for an action that gets the id of its call.
+    pub async fn run_audited_call<T, E: Display>(
+        &self,
+        command: OwnerCommand<'_>,
+        work: impl AsyncFnOnce(&str) -> Result<T, E>,
+    ) -> Result<T, String> {
+        let begun = self.begin(command).await?;
+        let done = work(begun.call()).await.map(|done| (done, "ok"));
+        self.end(begun, done)
+    }
+
     /// The same for an action that reports its own outcome.
     pub async fn run_audited_as<T, E: Display>(
         &self,
         command: OwnerCommand<'_>,
         work: impl Future<Output = Result<(T, &'static str), E>>,
     ) -> Result<T, String> {
+        let begun = self.begin(command).await?;
+        self.end(begun, work.await)
+    }
+
+    async fn begin(&self, command: OwnerCommand<'_>) -> Result<RecordedAction, String> {
         let entry = Entry {
             by: &self.by,
             from: &self.from,
@@ -66,8 +82,14 @@ impl OwnerContext<'_> {
             change: command.change,
         };
         let begun = self.vault.audit().begin_action(entry).await;
-        let begun = begun.map_err(|e| e.to_string())?;
-        let done = work.await;
+        begun.map_err(|e| e.to_string())
+    }
+
+    fn end<T, E: Display>(
+        &self,
+        begun: RecordedAction,
+        done: Result<(T, &'static str), E>,
+    ) -> Result<T, String> {
         let status = done.as_ref().map_or("failed", |(_, word)| word);
         // The action is done already. If this fails, the audit still has the row of its beginning.
         let _ = self.vault.audit().record_outcome(begun, status);

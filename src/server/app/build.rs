@@ -78,7 +78,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let sampler = sampler(&settings, &observing);
     let jobs = follow_jobs(&observing, &vault, &state, audit.clone(), &stop);
     let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), audit);
-    let host = owner_host(&helper, &sampler);
+    let host = owner_host(&helper, &observer, &sampler);
     let site = site(&vault, &state, &live, host);
     let backends = backends(systemd, helper, live.clone(), &stop);
     let probes = Arc::new(watch_probes(&backends, &observing, &state, tls.clone()));

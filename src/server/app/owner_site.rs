@@ -8,6 +8,7 @@ use gatewren_base::sys::Requester;
 use gatewren_gate::auth::Logins;
 use gatewren_host::backends::{Backups, Host, Journal, Lxc};
 use gatewren_host::helper_client::HelperClient;
+use gatewren_host::observer::Observer;
 use gatewren_host::sampler::UsageSampler;
 use gatewren_store::state::State;
 use gatewren_store::vault::Vault;
@@ -26,7 +27,7 @@ pub fn site(vault: &Vault, state: &State, live: &LiveSettings, host: OwnerHost) 
 }
 
 /// The host as the owner's pages show and change it.
-pub fn owner_host(helper: &HelperClient, sampler: &UsageSampler) -> OwnerHost {
+pub fn owner_host(helper: &HelperClient, observer: &Observer, sampler: &UsageSampler) -> OwnerHost {
     const REFERENCE: &str = "the owner's page";
     let (helper, reach) = (helper.on_behalf_of(Requester::Owner), Reach::everything());
     OwnerHost {
@@ -35,5 +36,6 @@ pub fn owner_host(helper: &HelperClient, sampler: &UsageSampler) -> OwnerHost {
         backups: Backups::new(helper.clone()).view_for(&reach, REFERENCE),
         journal: Journal::new(helper).view_for(&reach, REFERENCE),
         history: sampler.history(),
+        observer: observer.handle(),
     }
 }

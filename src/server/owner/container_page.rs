@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use super::audit::calls_table;
 use super::change_table::ListedChanges;
+use super::container_action::buttons;
 use super::container_host_parts::host_parts;
 use super::container_in_state::ContainerInState;
 use super::container_parts::{container_path, description, since, since_words, status_tag};
@@ -57,6 +58,7 @@ pub async fn page(asked: &SignedInRequest<'_>, part: &str) -> PageResult {
         (asked.render_notice())
         p { (since_words(status, since_ms)) }
         (description(id, entry))
+        (buttons(asked, &found))
         section { h2 { (container_texts::USAGE) } (periods(id, span)) (charts) }
         (ports_section(entry, asked.visit.host()))
         section { h2 { (container_texts::STATES) } (changes.render(site)?) }

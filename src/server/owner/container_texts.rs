@@ -18,3 +18,9 @@ pub const LOG: &str = "Last log lines";
 pub const LOG_EMPTY: &str = "The log is empty.";
 pub const TOOK_LONG: &str = "The server did not answer in time.";
 pub const NOT_READY: &str = "Not available:";
+pub const START: &str = "Start";
+pub const STOP: &str = "Stop";
+pub const RESTART: &str = "Restart";
+pub const INTERRUPTS: &str =
+    "All its processes end. It has 10 seconds to shut down by itself before it is killed.";
+pub const BACK: &str = "Back to the container";

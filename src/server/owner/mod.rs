@@ -18,6 +18,7 @@ mod change_table;
 mod chart;
 mod confirm;
 mod connect;
+mod container_action;
 mod container_host_parts;
 mod container_in_state;
 mod container_list;

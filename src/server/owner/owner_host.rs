@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gatewren_host::backends::{BackupsView, Host, JournalView, LxcView};
+use gatewren_host::observer::ObserverHandle;
 use gatewren_store::history::UsageHistory;
 
 /// The host, its containers, and their usage. The views reach everything, on behalf of the owner.
@@ -17,4 +18,6 @@ pub struct OwnerHost {
     pub journal: JournalView,
     /// The usage of the host and its containers over time.
     pub history: UsageHistory,
+    /// Writes into the state what an action of the owner has changed.
+    pub observer: ObserverHandle,
 }

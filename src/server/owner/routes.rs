@@ -13,8 +13,8 @@ use super::page_error::PageError;
 use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::theme::Theme;
 use super::{
-    agent, agents, asset, audit, change, connect, container_list, container_page, decide, events,
-    host_page, inbox, logins, parts, settings, sign_in, texts,
+    agent, agents, asset, audit, change, connect, container_action, container_list, container_page,
+    decide, events, host_page, inbox, logins, parts, settings, sign_in, texts,
 };
 use gatewren_gate::guard::{OwnerRequest, Refusal};
 use gatewren_gate::http::{ResponseBody, empty};
@@ -82,6 +82,7 @@ impl OwnerSite {
             (false, ["inbox"]) => inbox::page(&asked),
             (false, ["containers"]) => container_list::page(&asked),
             (false, ["containers", name]) => container_page::page(&asked, name).await,
+            (true, ["containers", name]) => container_action::act(&asked, name).await,
             (false, ["events"]) => events::events(&asked),
             (false, ["header"]) => asked.header(),
             (true, ["changes"]) => decide::together(&asked).await,

@@ -169,7 +169,7 @@ pub const SPANS: [(&str, &str); 4] = [
 ];
 
 /// The confirmations of the previous action.
-pub const NOTICES: [(&str, &str); 10] = [
+pub const NOTICES: [(&str, &str); 14] = [
     (
         "not-as-shown",
         "Nothing was approved: the pending changes of this agent are not those that the page showed. These are pending now.",
@@ -189,6 +189,10 @@ pub const NOTICES: [(&str, &str); 10] = [
     ("edited", "Saved. It applies from the agent's next call."),
     ("unchanged", "Nothing differs, so nothing was changed."),
     ("signed-out", "Signed out."),
+    ("start", "The container was started."),
+    ("stop", "The container was stopped."),
+    ("restart", "The container was restarted."),
+    ("working", "It is still under way. Activity shows its end."),
 ];
 
 // The host.

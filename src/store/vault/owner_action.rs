@@ -37,6 +37,13 @@ pub struct RecordedAction {
     began_ms: u64,
 }
 
+impl RecordedAction {
+    /// The id of its call in the audit.
+    pub fn call(&self) -> &str {
+        self.id.as_str()
+    }
+}
+
 impl AuditTable<'_> {
     /// Records the intent. The action must not run before this returns.
     pub async fn begin_action(
