@@ -66,6 +66,7 @@ mod flow_owner;
 mod flow_policy;
 mod flow_refusals;
 mod flow_reload;
+mod flow_request_ids;
 mod flow_required_header;
 mod flow_robustness;
 mod flow_sessions;

@@ -80,7 +80,9 @@ pub fn expose(
     }
     headers.insert(
         ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("mcp-session-id, www-authenticate, retry-after, allow"),
+        HeaderValue::from_static(
+            "mcp-session-id, www-authenticate, retry-after, allow, x-request-id",
+        ),
     );
     headers.append(VARY, HeaderValue::from_name(ORIGIN));
 }

@@ -13,9 +13,10 @@ use super::scrape::MetricsScrape;
 use crate::owner::OwnerSite;
 use crate::transport::{Endpoint, HttpSse, RequestAnswer};
 use gatewren_base::config::{LiveSettings, Preset};
-use gatewren_base::telemetry::{Exposition, Metrics};
+use gatewren_base::telemetry::{Exposition, Metrics, redact_text};
 use gatewren_gate::guard::{
-    Admitted, Guard, PageCredentials, Refusal, RequiredCredentials, expose, preflight,
+    Admitted, ClientRequestId, Guard, PageCredentials, Refusal, RequiredCredentials, expose,
+    preflight,
 };
 use gatewren_gate::http::{ResponseBody, Upload, empty, json as json_response, text};
 
@@ -103,17 +104,27 @@ impl Front {
         peer: SocketAddr,
     ) -> Response<ResponseBody> {
         self.metrics.request();
+        let client_request = ClientRequestId::read(request.headers());
         let origin = request.headers().get(ORIGIN).cloned();
-        let (head, body) = request.into_parts();
-        if let Err(refusal) = self.guard.check_head(&head, peer) {
-            // A page of a rejected origin may not even read the reason.
-            return self.refuse(&refusal, peer);
+        let (mut head, body) = request.into_parts();
+        if let Some(id) = &client_request {
+            head.extensions.insert(id.clone());
         }
-        let credentials = self.page_credentials(head.uri.path(), origin.as_ref());
-        let request = Request::from_parts(head, body);
-        let answered = self.handle_request(request, peer).await;
-        let mut response = answered.unwrap_or_else(|refusal| self.refuse(&refusal, peer));
-        expose(origin.as_ref(), credentials, &mut response);
+        let mut response = if let Err(refusal) = self.guard.check_head(&head, peer) {
+            // A page of a rejected origin may not even read the reason.
+            self.refuse(&refusal, peer, client_request.as_ref())
+        } else {
+            let credentials = self.page_credentials(head.uri.path(), origin.as_ref());
+            let request = Request::from_parts(head, body);
+            let answered = self.handle_request(request, peer).await;
+            let mut response = answered
+                .unwrap_or_else(|refusal| self.refuse(&refusal, peer, client_request.as_ref()));
+            expose(origin.as_ref(), credentials, &mut response);
+            response
+        };
+        if let Some(id) = client_request {
+            id.echo(response.headers_mut());
+        }
         response
     }
 
@@ -185,14 +196,15 @@ impl Front {
 
     /// Answers with one of the owner's pages; a rejection by the guard is shown as a page too.
     async fn page(&self, request: Request<Upload>, peer: SocketAddr) -> Response<ResponseBody> {
+        let client_request = request.extensions().get::<ClientRequestId>().cloned();
         let visit = self.guard.visit(request, peer).await;
         match (visit, &self.site) {
             (Ok(visit), Some(site)) => site.answer(visit).await,
             (Err(refusal), Some(_)) => {
-                let _ = self.refuse(&refusal, peer);
+                let _ = self.refuse(&refusal, peer, client_request.as_ref());
                 OwnerSite::refuse(&refusal)
             }
-            (_, None) => self.refuse(&nothing(), peer),
+            (_, None) => self.refuse(&nothing(), peer, client_request.as_ref()),
         }
     }
 
@@ -313,9 +325,20 @@ impl Front {
         Ok(response)
     }
 
-    fn refuse(&self, refusal: &Refusal, peer: SocketAddr) -> Response<ResponseBody> {
+    fn refuse(
+        &self,
+        refusal: &Refusal,
+        peer: SocketAddr,
+        client_request: Option<&ClientRequestId>,
+    ) -> Response<ResponseBody> {
         self.metrics.count_refusal(refusal.error);
-        tracing::debug!(%peer, status = refusal.status.as_u16(), why = refusal.error, "refused");
+        tracing::debug!(
+            %peer,
+            status = refusal.status.as_u16(),
+            why = refusal.error,
+            client_request = client_request.map(|id| redact_text(id.as_str())).as_deref(),
+            "refused"
+        );
         refusal.to_response()
     }
 }

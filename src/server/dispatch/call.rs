@@ -33,6 +33,9 @@ pub struct CallContext {
     pub accepts_notifications: bool,
     /// Notified by a call that wants its client to reconnect later; `None` if the client could not.
     pub disconnect: Option<Arc<Notify>>,
+    /// The id that the client gave its HTTP request. It is logged and never replaces the reference of a call: an agent
+    /// could otherwise choose the reference of another call.
+    pub client_request: Option<Arc<String>>,
 }
 
 impl CallContext {
@@ -46,6 +49,7 @@ impl CallContext {
             log_level: None,
             accepts_notifications: false,
             disconnect: None,
+            client_request: None,
         }
     }
 

@@ -12,7 +12,7 @@ use super::call::{Call, CallContext, ToolRequest};
 use super::engine::Engine;
 use super::in_flight::DrainGuard;
 use super::reference;
-use gatewren_base::telemetry::Metrics;
+use gatewren_base::telemetry::{Metrics, redact_text};
 use gatewren_gate::policy::{Verdict, mode};
 use gatewren_store::vault::{
     AuditEntry, AuditId, AuditOutcome, AuditTable, ReadRecord, Vault, VaultError, WrittenIntent,
@@ -32,6 +32,8 @@ pub struct Record {
     agent: Arc<str>,
     space: Arc<str>,
     request: Arc<str>,
+    /// The client's own id of its request.
+    client_request: Option<Arc<String>>,
     /// The state's revision before the call; later revisions may be caused by the call.
     revision_before: Option<u64>,
     /// The trace that the call belongs to, if its caller sent one.
@@ -113,6 +115,7 @@ impl Record {
             agent: context.who.agent_id().shared(),
             space: context.who.space().clone(),
             request: cx.reference().clone(),
+            client_request: context.client_request.clone(),
             revision_before: engine.newest_of_all().filter(|_| tool.syncs_state()),
             trace: TraceParent::read(&call.params),
             began: Instant::now(),
@@ -199,6 +202,7 @@ impl Record {
             agent,
             space,
             request,
+            client_request,
             trace,
             ..
         } = &*self;
@@ -208,6 +212,7 @@ impl Record {
             agent = &**agent,
             space = &**space,
             request = &**request,
+            client_request = client_request.as_ref().map(|id| redact_text(id)).as_deref(),
             duration_ms,
             status = outcome,
             trace = trace.as_ref().map(|parent| parent.trace.as_str()),

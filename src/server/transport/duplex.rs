@@ -38,8 +38,8 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Input from the client.
 pub enum ClientInput {
-    /// Messages.
-    Whole(RpcBody),
+    /// Messages, and the id that the client gave their request.
+    Whole(RpcBody, Option<Arc<String>>),
     /// Input that cannot be served, with the error.
     Broken(Option<RequestId>, RpcError),
 }
@@ -151,22 +151,28 @@ impl DuplexConnection {
             Ok(who) => self.sender.who = who,
             Err(end) => return Some(wire::error(None, &running::access_ended(&end))),
         }
-        match arrival {
-            ClientInput::Broken(id, error) => Some(wire::error(id.as_ref(), &error)),
-            ClientInput::Whole(RpcBody::Batch(batch)) => {
+        let messages = match arrival {
+            ClientInput::Broken(id, error) => return Some(wire::error(id.as_ref(), &error)),
+            ClientInput::Whole(messages, client_request) => {
+                self.sender.client_request = client_request;
+                messages
+            }
+        };
+        match messages {
+            RpcBody::Batch(batch) => {
                 let refused = self.batch(batch).err()?;
                 Some(wire::error(None, &refused))
             }
-            ClientInput::Whole(RpcBody::Single(RpcMessage::Request(request))) => {
+            RpcBody::Single(RpcMessage::Request(request)) => {
                 let id = request.id.clone();
                 let answer = self.request(request).await;
                 answer.unwrap_or_else(|error| Some(wire::error(Some(&id), &error)))
             }
-            ClientInput::Whole(RpcBody::Single(RpcMessage::Notification(note))) => {
+            RpcBody::Single(RpcMessage::Notification(note)) => {
                 self.handle_notification(&note);
                 None
             }
-            ClientInput::Whole(RpcBody::Single(RpcMessage::Response(response))) => {
+            RpcBody::Single(RpcMessage::Response(response)) => {
                 let session = self.session.as_ref()?;
                 session.deliver(&response.id, response.outcome);
                 None

@@ -9,7 +9,7 @@ use super::sessions::registry::Sessions;
 use super::wire;
 use crate::dispatch::{CallContext, Engine, HeldResource};
 use gatewren_base::config::LiveSettings;
-use gatewren_gate::guard::{Admitted, Guard, Refusal};
+use gatewren_gate::guard::{Admitted, ClientRequestId, Guard, Refusal};
 use gatewren_gate::http::{ResponseBody, json};
 use gatewren_wire::protocol::{Params, RequestId, RpcError};
 
@@ -105,7 +105,10 @@ impl Endpoint {
 
 /// The sender of an admitted request, with its address.
 pub fn sender(admitted: &Admitted) -> CallContext {
-    CallContext::of(admitted.who().clone(), Some(admitted.peer().ip()))
+    CallContext {
+        client_request: ClientRequestId::of(&admitted.head().extensions),
+        ..CallContext::of(admitted.who().clone(), Some(admitted.peer().ip()))
+    }
 }
 
 /// A JSON-RPC error with an HTTP status.

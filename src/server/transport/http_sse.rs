@@ -12,7 +12,7 @@ use super::endpoint::{Endpoint, refuse, sender};
 use super::relay::ClientLine;
 use super::stream::AcceptedForms;
 use gatewren_base::sys::lock;
-use gatewren_gate::guard::{Admitted, Refusal};
+use gatewren_gate::guard::{Admitted, ClientRequestId, Refusal};
 use gatewren_gate::http::{EventSender, ResponseBody, empty, events};
 use gatewren_wire::protocol::{RequestMeta, RpcBody as Messages, RpcError, RpcMessage, read};
 
@@ -92,7 +92,11 @@ impl HttpSse {
             let error = RpcError::invalid_request("2026-07-28 is not supported here; use /mcp");
             return refuse(StatusCode::BAD_REQUEST, None, &error);
         }
-        match half.arrivals.try_send(ClientInput::Whole(messages)) {
+        let client_request = ClientRequestId::of(&admitted.head().extensions);
+        match half
+            .arrivals
+            .try_send(ClientInput::Whole(messages, client_request))
+        {
             Ok(()) => empty(StatusCode::ACCEPTED),
             Err(_) => self.endpoint.reject(&Refusal::later(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use hyper::StatusCode;
 
 use super::{endpoint::Endpoint, wire};
-use crate::dispatch::{CallContext as Sender, CallOutcome, Engine};
-use gatewren_gate::guard::AccessEnd;
+use crate::dispatch::{CallOutcome, Engine};
+use gatewren_gate::guard::{AccessEnd, Principal};
 use gatewren_wire::protocol::{MessageBytes, RequestId, RpcError, Version, code};
 
 /// A boxed future.
@@ -80,14 +80,10 @@ impl ResponseEnd {
 }
 
 /// Waits for the end of a call: `None` if the client has cancelled it and must not receive anything more.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "saves an allocation for each call"
-)]
 pub enum ResponseFuture {
     /// Any future.
     Other(SendFuture<Option<ResponseEnd>>),
-    /// A call of the stateless era.
+    /// A call of the stateless era; not boxed, which saves an allocation for each call.
     Call(CallFuture),
 }
 
@@ -114,23 +110,23 @@ impl Future for ResponseFuture {
 pub struct CallFuture {
     endpoint: Arc<Endpoint>,
     id: RequestId,
-    sender: Sender,
+    who: Principal,
     outcome: SendFuture<Result<CallOutcome, RpcError>>,
     access_end: Option<SendFuture<AccessEnd>>,
 }
 
 impl CallFuture {
-    /// A call by this sender, answered under this id.
+    /// A call by this agent, answered under this id.
     pub fn new(
         endpoint: Arc<Endpoint>,
         id: RequestId,
-        sender: Sender,
+        who: Principal,
         outcome: SendFuture<Result<CallOutcome, RpcError>>,
     ) -> Self {
         Self {
             endpoint,
             id,
-            sender,
+            who,
             outcome,
             access_end: None,
         }
@@ -141,7 +137,7 @@ impl CallFuture {
             return Poll::Ready(ResponseEnd::of(self.endpoint.engine(), &self.id, outcome));
         }
         let access_end = self.access_end.get_or_insert_with(|| {
-            let (endpoint, who) = (self.endpoint.clone(), self.sender.who.clone());
+            let (endpoint, who) = (self.endpoint.clone(), self.who.clone());
             Box::pin(async move { endpoint.guard().wait_for_rejection(&who).await })
         });
         access_end

@@ -196,9 +196,9 @@ fn begin(
 ) -> (PendingReply<Notification>, Option<HeldResource>) {
     let held = call.held.clone();
     let id = call.id.clone();
-    let sender = CallContext::of(call.context.who.clone(), None);
+    let who = call.context.who.clone();
     let CallReply { notes, outcome } = endpoint.engine().answer(call);
-    let calling = CallFuture::new(endpoint.clone(), id, sender, outcome);
+    let calling = CallFuture::new(endpoint.clone(), id, who, outcome);
     let answering = PendingReply {
         notes,
         disconnect: None,

@@ -69,15 +69,15 @@ async fn read_all(
 fn charge_message(endpoint: &Endpoint, caller: &CallContext, messages: RpcBody) -> ClientInput {
     let id = match &messages {
         RpcBody::Single(RpcMessage::Request(request)) => Some(request.id.clone()),
-        RpcBody::Single(_) => return ClientInput::Whole(messages),
+        RpcBody::Single(_) => return ClientInput::Whole(messages, None),
         RpcBody::Batch(_) => None,
     };
     // The agent's limits may have changed. If its access has ended, the message is refused where it is served.
     let Ok(who) = endpoint.guard().current(&caller.who) else {
-        return ClientInput::Whole(messages);
+        return ClientInput::Whole(messages, None);
     };
     match endpoint.guard().charge_agent(&who) {
-        Ok(()) => ClientInput::Whole(messages),
+        Ok(()) => ClientInput::Whole(messages, None),
         Err(refusal) => ClientInput::Broken(id, refusal_error(refusal)),
     }
 }

@@ -273,6 +273,7 @@ mod tests {
                     log_level: None,
                     accepts_notifications: false,
                     disconnect: None,
+                    client_request: None,
                 },
                 inputs: None,
                 held: None,
