@@ -76,6 +76,7 @@ mod flow_strangers;
 mod flow_streams;
 mod flow_suggest;
 mod flow_tasks;
+mod flow_unguarded;
 mod flow_updates;
 mod full_disk;
 mod fuzz_corpus;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::finding::Finding;
 use gatewren_base::config::Spaces;
 use gatewren_base::sys::now_ms;
-use gatewren_gate::owner_actions::{expires_soon, token_status};
+use gatewren_gate::owner_actions::{UnguardedAgents, expires_soon, token_status};
 use gatewren_store::vault::{Agent, Vault};
 
 /// A token that was not used for this long is reported.
@@ -27,8 +27,20 @@ pub fn look(vault: &Vault, spaces: &Spaces) -> Vec<Finding> {
         }
     };
     let mut found = check_agents(&agents, spaces, now_ms());
+    found.extend(find_unguarded(vault, spaces));
     found.push(owner(vault));
     found
+}
+
+/// Finds agents that may do more than reversible changes without approval.
+fn find_unguarded(vault: &Vault, spaces: &Spaces) -> Option<Finding> {
+    match UnguardedAgents::find(vault, spaces) {
+        Ok(found) => found.map(|found| Finding::note("agents", found.seen, found.remedy)),
+        Err(cause) => {
+            let remedy = "systemctl status gatewren";
+            Some(Finding::problem("agents", cause.to_string(), remedy))
+        }
+    }
 }
 
 fn check_agents(agents: &[Agent], spaces: &Spaces, now_ms: u64) -> Vec<Finding> {

@@ -12,6 +12,8 @@ pub enum FindingState {
     Skipped,
     /// It works.
     Good,
+    /// It works, and the owner may have chosen it so.
+    Note,
     /// It works, and a server that is some days old needs more.
     Later,
     /// It works, but needs attention.
@@ -42,6 +44,11 @@ impl Finding {
     /// Creates a finding for a check that could not run or does not apply.
     pub fn skipped(check: &'static str, seen: impl Into<String>) -> Self {
         Self::new(check, FindingState::Skipped, seen)
+    }
+
+    /// Creates a finding for a choice of the owner, which never changes the exit code.
+    pub fn note(check: &'static str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(check, FindingState::Note, seen).with(remedy)
     }
 
     /// Creates a finding for something that a new server need not have yet.
@@ -115,6 +122,7 @@ impl FindingState {
         match self {
             Self::Skipped => "skipped",
             Self::Good => "ok",
+            Self::Note => "note",
             Self::Later => "later",
             Self::Warning => "warning",
             Self::Problem => "problem",

@@ -32,6 +32,7 @@ mod staleness;
 mod timestamp;
 mod token_status;
 mod trust_ca;
+mod unguarded;
 
 pub use address::reached_at;
 pub use agent_changes::{between as changes_between, lines as change_lines};
@@ -66,6 +67,7 @@ pub use staleness::{Staleness, find_staleness};
 pub use timestamp::HumanTimestamp;
 pub use token_status::token_status;
 pub use trust_ca::{AUTHORITY_PEM, SYSTEMS, TrustGuide, TrustSteps};
+pub use unguarded::UnguardedAgents;
 
 pub use crate::policy::ShownArgument;
 pub use gatewren_base::sys::sanitize;

@@ -38,6 +38,7 @@ mod tables_startos;
 #[cfg(test)]
 mod tables_words;
 mod token_warnings;
+mod unguarded_agents;
 mod watchdog;
 mod watched_paths;
 

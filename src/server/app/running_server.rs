@@ -16,6 +16,7 @@ use super::notice_logs::log_notifications;
 use super::notifier::send_notifications;
 use super::serving::ServeContext;
 use super::token_warnings::warn_of_expiring_tokens;
+use super::unguarded_agents::log_unguarded_agents;
 use super::{audit, helper_capabilities};
 use crate::dispatch::Engine;
 use crate::notify::NotificationSender;
@@ -107,6 +108,7 @@ impl Server {
             self.state.clone(),
         ));
         self.start_watches(workers);
+        log_unguarded_agents(&self.vault, &self.in_force.now().spaces);
         if Storage::has_health() {
             workers.spawn(notify_of_disks(
                 self.probes.storage.clone(),
