@@ -8,7 +8,7 @@ use gatewren_server::transport::AcceptedForms;
 /// Input: header lines.
 pub fn says_what_a_client_takes(data: &[u8]) {
     let headers = headers(data);
-    let accepts = AcceptedForms::read(&headers);
+    let accepts = AcceptedForms::read(&headers, true);
     let lines: Vec<&str> = headers
         .get_all(ACCEPT)
         .iter()

@@ -15,6 +15,15 @@ impl ClientCapabilities {
         Self(declared)
     }
 
+    /// The capabilities without those that need a request of the server to the client.
+    #[must_use]
+    pub fn without_requests(mut self) -> Self {
+        for name in ["elicitation", "sampling", "roots"] {
+            self.0.remove(name);
+        }
+        self
+    }
+
     /// Returns whether it supports sampling.
     pub fn sampling(&self) -> bool {
         is_there(self.0.get("sampling"))

@@ -59,11 +59,25 @@ pub struct ServerCapabilities {
     pub lists_change: bool,
     /// At least the list of tools may change, with a notification.
     pub tools_change: bool,
+    /// Resources can be subscribed to.
+    pub subscriptions: bool,
     /// Calls that become tasks: an extension that the stateful revisions do not define.
     pub tasks: bool,
 }
 
 impl ServerCapabilities {
+    /// What is left on a transport without streams.
+    #[must_use]
+    pub fn without_streams(self) -> Self {
+        Self {
+            logging: false,
+            lists_change: false,
+            tools_change: false,
+            subscriptions: false,
+            ..self
+        }
+    }
+
     /// The capabilities object, without extensions.
     pub fn to_object(self) -> Map<String, Value> {
         let mut object = Map::new();
@@ -85,7 +99,10 @@ impl ServerCapabilities {
             object.insert("prompts".into(), lists.clone());
         }
         if self.resources {
-            let mut resources = json!({ "subscribe": true });
+            let mut resources = json!({});
+            if self.subscriptions {
+                resources = json!({ "subscribe": true });
+            }
             if let (Some(resources), Value::Object(lists)) = (resources.as_object_mut(), lists) {
                 resources.extend(lists);
             }

@@ -61,6 +61,7 @@ mod flow_jobs;
 mod flow_kept_alive;
 mod flow_lifecycle;
 mod flow_names;
+mod flow_no_streams;
 mod flow_overrides;
 mod flow_owner;
 mod flow_policy;

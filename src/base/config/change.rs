@@ -73,7 +73,7 @@ mod tests {
             | "access.health_version"
             | "oauth.local_clients"
             | "metrics.loopback" => "true",
-            "oauth.enabled" => "false",
+            "oauth.enabled" | "access.streaming" => "false",
             "access.allowed_origins" => "[\"https://other.lan\"]",
             "access.required_header"
             | "edge_jwt.header"

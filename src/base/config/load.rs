@@ -6,8 +6,9 @@ use super::error::{ConfigError, Problem};
 use super::reading::{self, SettingsText};
 use super::reference::{FAMILIES, SETTINGS};
 use super::resolved::{ResolvedSetting, resolve_settings};
-use super::settings::{Settings, TlsMode};
+use super::settings::Settings;
 use super::space::Space;
+use super::tls_settings::TlsMode;
 #[cfg(feature = "testing")]
 use super::{channel_keys, named, space_keys};
 

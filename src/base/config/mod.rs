@@ -37,6 +37,7 @@ mod shape;
 mod space;
 mod space_keys;
 mod template;
+mod tls_settings;
 mod trust;
 mod watched_path;
 mod wifi_network;
@@ -69,9 +70,10 @@ pub use resolved::ResolvedSetting;
 pub use risk::Risk;
 pub use runtime_kind::RuntimeKind;
 pub use settings::{
-    AccessSettings, InboxSettings, LimitSettings, Settings, StateLogSettings, TaskSettings, TlsMode,
+    AccessSettings, InboxSettings, LimitSettings, Settings, StateLogSettings, TaskSettings,
 };
 pub use space::{Reach, Space, Spaces, WHOLE_SERVER, is_host_unit};
 pub use template::ContainerTemplate;
+pub use tls_settings::TlsMode;
 pub use trust::find_distrust;
 pub use watched_path::WatchedPath;

@@ -67,6 +67,10 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
          another path, /health is not found."),
     key!("access", "health_version", access.health_version, Flag,
         "Add the version of gatewren to that answer. Anyone who reaches the port can then read it."),
+    key!("access", "streaming", access.streaming, Flag,
+        "Answer at /mcp with event streams where a call has notifications, questions or a long wait. With false each\n\
+         POST is answered with one JSON object, for proxies that hold back streams: then there is no progress, no\n\
+         subscription, and no form in sessions."),
     key!("access", "http_sse", access.http_sse, Flag,
         "Serve HTTP+SSE, the transport of 2024-11-05, at /sse and /message. It is deprecated: enable it only for\n\
          a client that supports nothing else."),

@@ -1,18 +1,16 @@
 //! The settings of the front as plain values, with defaults.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use super::channel::Channels;
 use super::dialect::Dialect;
 use super::edge_jwt::EdgeJwt;
-use super::error::UnknownWord;
 use super::glob::Glob;
 use super::network::IpNetwork;
 use super::space::Spaces;
+use super::tls_settings::TlsSettings;
 use gatewren_portable::LogLevel;
 
 /// All settings of `gatewren serve`.
@@ -67,29 +65,12 @@ pub struct ToolSettings {
     pub dialect: Dialect,
 }
 
-/// The source of the certificate.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TlsMode {
-    /// Our own certificate authority, stored in the state directory.
-    #[default]
-    Own,
-    /// The two configured files.
-    Files,
-}
-
-/// The certificate.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// Its source.
-    pub mode: TlsMode,
-    /// The chain as PEM, leaf first. Set if and only if the mode is `Files`.
-    pub cert: Option<PathBuf>,
-    /// The private key as PEM. Set if and only if the mode is `Files`.
-    pub key: Option<PathBuf>,
-}
-
 /// Access to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a key of its own, and they do not depend on each other"
+)]
 pub struct AccessSettings {
     /// Whether the owner's cookie is valid at `/mcp`.
     pub owner_on_mcp: bool,
@@ -105,6 +86,8 @@ pub struct AccessSettings {
     pub health_path: String,
     /// Whether the health check answers with the version.
     pub health_version: bool,
+    /// Whether `/mcp` answers with event streams.
+    pub streaming: bool,
     /// Whether HTTP+SSE is served at `/sse` and `/message`.
     pub http_sse: bool,
     /// How long an unused login with a cookie lasts.
@@ -302,6 +285,7 @@ impl Default for AccessSettings {
             required_header_value_file: None,
             health_path: "/health".to_owned(),
             health_version: false,
+            streaming: true,
             http_sse: false,
             login_idle: Duration::from_hours(12),
             login_max: Duration::from_hours(30 * 24),
@@ -374,27 +358,6 @@ impl Default for LimitSettings {
             agent_rate: 600_000,
             agent_calls: 16,
             agent_messages: 20,
-        }
-    }
-}
-
-impl fmt::Display for TlsMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Own => "own",
-            Self::Files => "files",
-        })
-    }
-}
-
-impl FromStr for TlsMode {
-    type Err = UnknownWord;
-
-    fn from_str(word: &str) -> Result<Self, UnknownWord> {
-        match word {
-            "own" => Ok(Self::Own),
-            "files" => Ok(Self::Files),
-            _ => Err(UnknownWord::new(word, &["own", "files"])),
         }
     }
 }

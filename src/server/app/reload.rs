@@ -81,6 +81,7 @@ impl Server {
         }
         self.engine
             .set_update_interval(settings.limits.update_interval);
+        self.engine.set_streaming(settings.access.streaming);
         self.engine.set_task_limits(task_limits(&settings.tasks));
         self.engine.set_inbox_limits(inbox_limits(&settings.inbox));
         self.state.set_retention(retention(&settings.state));

@@ -15,7 +15,12 @@ const TTL_MS: u64 = 3_600_000;
 /// Answers `server/discover`.
 #[expect(clippy::unnecessary_wraps, reason = "every row has this signature")]
 pub fn discover(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
-    let mut capabilities = engine.catalog.capabilities().to_object();
+    let mut offered = engine.catalog.capabilities();
+    // A pipe, which has no address, has messages in both directions in any case.
+    if !engine.streams() && call.context.address.is_some() {
+        offered = offered.without_streams();
+    }
+    let mut capabilities = offered.to_object();
     // Log messages are requested per request in this revision and are deprecated; sessions still support them.
     if engine.catalog.log_offer() != LogOffer::Everyone {
         capabilities.remove("logging");

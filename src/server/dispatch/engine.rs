@@ -1,5 +1,6 @@
 //! The engine: a catalog and everything that is needed to answer calls, shared by all connections.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -60,6 +61,7 @@ pub struct Engine {
     /// The agents' proposals; `None` for the fixtures, which have no owner to approve them.
     pub(super) inbox: Option<Inbox>,
     update_interval: Mutex<Duration>,
+    streams: AtomicBool,
     principal_updates: Option<Arc<PrincipalUpdates>>,
 }
 
@@ -79,6 +81,7 @@ impl Engine {
         Self {
             tasks: Tasks::new(store, task_limits),
             update_interval: Mutex::new(UPDATE_INTERVAL),
+            streams: AtomicBool::new(true),
             principal_updates: None,
             questions: Confirmations::default(),
             owner_waits: OwnerWaits::default(),
@@ -101,6 +104,16 @@ impl Engine {
 
     pub(super) fn update_interval(&self) -> Duration {
         *lock(&self.update_interval)
+    }
+
+    /// Sets whether `/mcp` answers with event streams.
+    pub fn set_streaming(&self, streams: bool) {
+        self.streams.store(streams, Ordering::Relaxed);
+    }
+
+    /// Whether `/mcp` answers with event streams.
+    pub fn streams(&self) -> bool {
+        self.streams.load(Ordering::Relaxed)
     }
 
     /// Sets the limits of tasks; existing tasks keep their expiry.

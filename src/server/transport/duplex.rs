@@ -212,7 +212,7 @@ impl DuplexConnection {
         self.session = Some(Session::of_connection(claims));
         let engine = self.endpoint.engine();
         let instructions = instructions(&engine.catalog, &self.sender.who);
-        let result = hello.answer(engine, instructions);
+        let result = hello.answer(engine, engine.catalog.capabilities(), instructions);
         Ok(wire::answer(Some(&request.id), Ok(&result)))
     }
 

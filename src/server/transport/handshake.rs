@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::dispatch::Engine;
-use gatewren_wire::protocol::{RpcError, RpcRequest, Version};
+use gatewren_wire::protocol::{RpcError, RpcRequest, ServerCapabilities, Version};
 
 /// A client's `initialize`.
 pub struct InitializeRequest<'a> {
@@ -40,7 +40,12 @@ impl<'a> InitializeRequest<'a> {
     }
 
     /// The result, with the instructions for the model.
-    pub fn answer(&self, engine: &Engine, instructions: Option<String>) -> Value {
+    pub fn answer(
+        &self,
+        engine: &Engine,
+        capabilities: ServerCapabilities,
+        instructions: Option<String>,
+    ) -> Value {
         let catalog = &engine.catalog;
         let mut server = json!(catalog.server);
         if self.version < Version::V2025_06_18
@@ -50,7 +55,7 @@ impl<'a> InitializeRequest<'a> {
         }
         let mut result = json!({
             "protocolVersion": self.version.as_str(),
-            "capabilities": catalog.capabilities().to_object(),
+            "capabilities": capabilities.to_object(),
             "serverInfo": server,
         });
         if let (Some(text), Some(object)) = (instructions, result.as_object_mut()) {

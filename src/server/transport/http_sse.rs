@@ -52,7 +52,7 @@ impl HttpSse {
 
     /// GET: opens a connection. It ends with this stream, together with everything it has in progress.
     pub fn stream(&self, admitted: &Admitted) -> Response<ResponseBody> {
-        let accepts = AcceptedForms::read(&admitted.head().headers);
+        let accepts = AcceptedForms::read(&admitted.head().headers, true);
         if !accepts.events && !accepts.anything {
             let error =
                 RpcError::invalid_request("a stream requires the header Accept: text/event-stream");

@@ -75,7 +75,7 @@ pub fn start(
     let running = Running {
         endpoint: endpoint.clone(),
         session: session.clone(),
-        context: context(session, sender),
+        context: context(endpoint, session, sender),
         request,
         place,
     };
@@ -116,15 +116,20 @@ fn finished_reply(body: Vec<u8>) -> PendingReply<ClientMessage> {
     }
 }
 
-fn context(session: &Session, sender: CallContext) -> CallContext {
+fn context(endpoint: &Endpoint, session: &Session, sender: CallContext) -> CallContext {
     // Older clients do not reconnect to a stream that was closed before the answer. A session of a connection
     // cannot be resumed at all.
     let comes_back = sender.accepts_notifications
         && session.is_kept()
         && session.claims.version() >= Version::V2025_11_25;
+    let mut capabilities = session.claims.capabilities();
+    if session.is_kept() && !endpoint.engine().streams() {
+        // A question has no stream to its client, so the call is treated like that of a client without forms.
+        capabilities = capabilities.without_requests();
+    }
     CallContext {
         session: Some(session.claims.name()),
-        capabilities: session.claims.capabilities(),
+        capabilities,
         log_level: session.level(),
         disconnect: comes_back.then(Arc::default),
         ..sender

@@ -115,10 +115,13 @@ async fn begin(
         let status = StatusCode::SERVICE_UNAVAILABLE;
         return Refusal::later(status, "too_many_sessions", words, 5).to_response();
     };
-    let result = hello.answer(
-        endpoint.engine(),
-        instructions(&endpoint.engine().catalog, &sender.who),
-    );
+    let engine = endpoint.engine();
+    let mut offered = engine.catalog.capabilities();
+    if !engine.streams() {
+        offered = offered.without_streams();
+    }
+    let words = instructions(&engine.catalog, &sender.who);
+    let result = hello.answer(engine, offered, words);
     let mut response = json_response(StatusCode::OK, wire::answer(Some(&request.id), Ok(&result)));
     if let Ok(id) = HeaderValue::from_str(&session.id) {
         response.headers_mut().insert(SESSION, id);
@@ -132,7 +135,7 @@ fn serve(
     session: &Arc<Session>,
     request: RpcRequest,
 ) -> RequestAnswer {
-    let accepts = AcceptedForms::read(&admitted.head().headers);
+    let accepts = AcceptedForms::read(&admitted.head().headers, endpoint.engine().streams());
     // A malformed token is refused together with its call.
     let token = progress_token(&request.params).unwrap_or_default();
     let sender = CallContext {

@@ -59,7 +59,8 @@ fn check(
     }
     let repeated = headers::repeated_arguments(endpoint.engine(), request);
     headers::check(headers, request, repeated)?;
-    if endpoint.engine().serves(&request.method) {
+    let engine = endpoint.engine();
+    if engine.serves(&request.method) && (engine.streams() || request.method != LISTEN) {
         Ok(meta)
     } else {
         Err(RpcError::method_not_found(&request.method))
@@ -113,7 +114,7 @@ fn serve(
     request: RpcRequest,
     meta: RequestMeta,
 ) -> RequestAnswer {
-    let accepts = AcceptedForms::read(&admitted.head().headers);
+    let accepts = AcceptedForms::read(&admitted.head().headers, endpoint.engine().streams());
     let keep_alive = ProgressKeepAlive::new(meta.progress_token.clone(), endpoint.heartbeat());
     let call = call(request, meta, &sender(admitted), accepts.events);
     if call.method == LISTEN {

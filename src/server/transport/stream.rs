@@ -42,8 +42,15 @@ pub struct AcceptedForms {
 
 impl AcceptedForms {
     /// Reads the Accept headers (RFC 9110, section 12.5.1): the most specific range for a type wins, and a weight
-    /// of zero excludes the type.
-    pub fn read(headers: &HeaderMap) -> Self {
+    /// of zero excludes the type. A server without streams answers each client with JSON.
+    pub fn read(headers: &HeaderMap, streams: bool) -> Self {
+        if !streams {
+            return Self {
+                json: true,
+                events: false,
+                anything: false,
+            };
+        }
         let mut values = headers.get_all(ACCEPT).iter();
         if let (Some(USUAL_ACCEPT), None) =
             (values.next().map(HeaderValue::as_bytes), values.next())
@@ -326,7 +333,7 @@ mod tests {
         let read = |line: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, line.parse().unwrap());
-            let AcceptedForms { json, events, .. } = AcceptedForms::read(&headers);
+            let AcceptedForms { json, events, .. } = AcceptedForms::read(&headers, true);
             (json, events)
         };
         assert_eq!(read("application/json, text/event-stream"), (true, true));
@@ -339,7 +346,7 @@ mod tests {
         assert_eq!(read("text/event-stream;q=0.001"), (false, true));
         let anything = |line: &str| {
             let headers = HeaderMap::from_iter([(ACCEPT, line.parse().unwrap())]);
-            AcceptedForms::read(&headers).anything
+            AcceptedForms::read(&headers, true).anything
         };
         assert!(anything("*/*") && !anything("*/*, text/event-stream;q=0"));
     }
@@ -360,6 +367,7 @@ mod tests {
             } = read(&headers);
             (json, events, anything)
         };
+        let read = |headers: &HeaderMap| AcceptedForms::read(headers, true);
         let no_events = usual.replace("event-stream", "event-streaN");
         let no_json = usual.replace("json", "jsoN2");
         for lines in [
@@ -370,10 +378,10 @@ mod tests {
             &[],
         ] {
             let expected = forms(lines, AcceptedForms::read_ranges);
-            assert_eq!(forms(lines, AcceptedForms::read), expected, "{lines:?}");
+            assert_eq!(forms(lines, read), expected, "{lines:?}");
         }
-        assert_eq!(forms(&[usual], AcceptedForms::read), (true, true, true));
-        assert!(!forms(&[&no_events], AcceptedForms::read).1);
-        assert!(!forms(&[&no_json], AcceptedForms::read).0);
+        assert_eq!(forms(&[usual], read), (true, true, true));
+        assert!(!forms(&[&no_events], read).1);
+        assert!(!forms(&[&no_json], read).0);
     }
 }

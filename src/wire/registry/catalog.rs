@@ -369,6 +369,7 @@ impl Catalog {
             lists_change: self.changing == Changing::Every,
             tools_change: self.changing >= Changing::Tools,
             tasks: self.tasks,
+            subscriptions: true,
         }
     }
 }

@@ -21,7 +21,10 @@ use gatewren_wire::protocol::RpcError;
 
 /// GET: opens a stream on a session.
 pub fn open(endpoint: &Arc<Endpoint>, admitted: &Admitted) -> Response<ResponseBody> {
-    if !AcceptedForms::read(&admitted.head().headers).events {
+    if !endpoint.engine().streams() {
+        return Refusal::not_allowed("POST, DELETE").to_response();
+    }
+    if !AcceptedForms::read(&admitted.head().headers, true).events {
         let error =
             RpcError::invalid_request("a stream requires the header Accept: text/event-stream");
         return refuse(StatusCode::NOT_ACCEPTABLE, None, &error);
