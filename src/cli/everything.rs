@@ -1,7 +1,7 @@
 //! `gatewren everything`: reference fixtures, for testing MCP clients and for the conformance suite.
 
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,13 +18,14 @@ use gatewren_server::app::{FixturePlan, FixtureServer, run_fixtures, run_fixture
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
 pub struct EverythingArgs {
-    /// How clients connect
-    #[arg(value_enum, default_value = "streamableHttp")]
-    transport: Transport,
+    /// How clients connect: stdio by default, and streamableHttp with --listen, --json, --tls or --token
+    #[arg(value_enum)]
+    transport: Option<Transport>,
 
-    /// The address to listen on; port 0 picks a free one. Anything but loopback needs --tls and --token
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
-    listen: SocketAddr,
+    /// The address to listen on, 127.0.0.1:0 by default; port 0 picks a free one. Anything but loopback needs --tls and
+    /// --token
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
 
     /// Print one JSON object on standard output instead of text
     #[arg(long)]
@@ -58,6 +59,24 @@ enum Transport {
     Sse,
 }
 
+impl EverythingArgs {
+    /// The MCP project's Everything server, too, serves stdio without an argument.
+    fn transport(&self) -> Transport {
+        let is_network = self.listen.is_some() || self.json || self.tls || self.token.is_some();
+        let default = if is_network {
+            Transport::StreamableHttp
+        } else {
+            Transport::Stdio
+        };
+        self.transport.unwrap_or(default)
+    }
+
+    fn listen(&self) -> SocketAddr {
+        self.listen
+            .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+    }
+}
+
 /// Exit code for invalid arguments, the same as clap's.
 const BAD_USAGE: u8 = 2;
 
@@ -68,7 +87,7 @@ pub fn run(args: EverythingArgs) -> ExitCode {
         return fail(words, ExitCode::from(BAD_USAGE));
     }
     let outcome = match runtime::build() {
-        Ok(runtime) if args.transport == Transport::Stdio => {
+        Ok(runtime) if args.transport() == Transport::Stdio => {
             let outcome = runtime.block_on(serve_stdio());
             runtime::leave(runtime);
             outcome
@@ -85,7 +104,7 @@ fn fail(words: &str, code: ExitCode) -> ExitCode {
 }
 
 fn check(args: &EverythingArgs) -> Result<(), &'static str> {
-    if args.transport == Transport::Stdio {
+    if args.transport() == Transport::Stdio {
         return check_stdio(args);
     }
     if args
@@ -95,7 +114,7 @@ fn check(args: &EverythingArgs) -> Result<(), &'static str> {
     {
         return Err("--token is empty; give some text");
     }
-    if !args.listen.ip().is_loopback() && (!args.tls || args.token.is_none()) {
+    if !args.listen().ip().is_loopback() && (!args.tls || args.token.is_none()) {
         return Err(
             "fixtures that other machines can reach need both --tls and --token; or listen on 127.0.0.1",
         );
@@ -127,13 +146,14 @@ async fn serve_stdio() -> Result<ExitCode, String> {
 
 async fn serve(args: EverythingArgs) -> Result<ExitCode, String> {
     // Its own socket, never an inherited one: that could be open to other machines.
-    let socket = bind(args.listen).await.map_err(|e| e.to_string())?;
-    let bound = socket.local_addr().unwrap_or(args.listen);
+    let (listen, http_sse) = (args.listen(), args.transport() == Transport::Sse);
+    let socket = bind(listen).await.map_err(|e| e.to_string())?;
+    let bound = socket.local_addr().unwrap_or(listen);
     let directory = args.tls.then(|| Directory::make(args.dir)).transpose()?;
     let path = directory.as_ref().map(|directory| directory.path.clone());
     let plan = FixturePlan {
         address: Some(bound),
-        http_sse: args.transport == Transport::Sse,
+        http_sse,
         tls: path.clone(),
         token: args.token.map(|token| Secret::new(token.trim())),
     };

@@ -561,6 +561,16 @@ fn the_same_id_twice_at_once_is_refused() {
 }
 
 #[test]
+fn the_fixtures_serve_a_pipe_without_an_argument() {
+    for words in [vec!["everything"], vec!["everything", "--log", "error"]] {
+        let mut pipe = Pipe::start(&words);
+        pipe.ask_modern(1, "tools/call", echo());
+        let answer = pipe.answer(1);
+        assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_on_a_pipe_is_refused() {
     for words in [
         vec!["everything", "stdio", "--json"],
