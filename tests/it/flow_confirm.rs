@@ -197,6 +197,29 @@ fn a_yes_is_not_good_for_what_the_agent_may_do_no_more() {
 }
 
 #[test]
+fn a_yes_after_the_owners_timeout_runs_nothing() {
+    let builder = server().policy("admin");
+    let server = builder
+        .settings("[limits]\nconfirm_timeout = \"1s\"\n")
+        .start();
+    let client = server.client();
+    let call = asking(&client, "container_stop", target());
+    let late = question(&call.send());
+    // The session's call ends by itself, because nobody answers.
+    let session = client.session_with("2025-11-25", json!({ "elicitation": {} }));
+    let mut stream = session.call("container_stop", target()).open();
+    asked_on(&mut stream);
+    let error = stream.call_message()["error"]["message"].clone();
+    assert!(error.to_string().contains("did not answer"), "{error}");
+    let failure = again(&call, &late, &yes()).send().failure();
+    assert!(failure.contains("its time is over"), "{failure}");
+    // In time it is a yes.
+    let asked = question(&call.send());
+    let failure = again(&call, &asked, &yes()).send().failure();
+    assert!(ran(&failure), "{failure}");
+}
+
+#[test]
 fn what_a_model_writes_is_no_consent() {
     let client = shared("admin").client();
     for word in ["confirm", "run", "confirmed"] {

@@ -139,6 +139,8 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "Sessions of all agents; the same."),
     key!("limits", "drain", limits.drain, Time(SECOND..=5 * MINUTE),
         "How long a stop waits for running calls."),
+    key!("limits", "confirm_timeout", limits.confirm_timeout, Time(SECOND..=10 * MINUTE),
+        "How long a confirmation, or another form, waits for the user of the client. A later answer lets nothing run."),
     key!("limits", "update_interval", limits.update_interval, Time(Duration::ZERO..=MINUTE),
         "Minimum interval between two updates of one resource to one client. The first change after a pause is\n\
          sent at once."),

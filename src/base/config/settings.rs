@@ -142,6 +142,8 @@ pub struct LimitSettings {
     pub drain: Duration,
     /// The minimum interval of updates of one resource to a client.
     pub update_interval: Duration,
+    /// How long a question to the user of a client waits.
+    pub confirm_timeout: Duration,
     /// The interval of progress notifications for a call that reports no progress itself; zero for none.
     pub heartbeat: Duration,
     /// Requests per second from one address without a valid token.
@@ -352,6 +354,7 @@ impl Default for LimitSettings {
             max_sessions: 4096,
             drain: Duration::from_secs(30),
             update_interval: Duration::from_millis(500),
+            confirm_timeout: Duration::from_mins(5),
             heartbeat: Duration::from_secs(2),
             address_rate: 50,
             address_burst: 200,

@@ -14,7 +14,7 @@ use crate::auth::AgentId;
 use gatewren_base::sys::lock;
 use gatewren_wire::registry::Permit;
 
-/// The time limit for an answer. A later answer lets nothing run.
+/// How long a call waits for the owner's decision.
 pub const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The limit of open questions of an agent. Further ones are refused, so that an agent cannot wear the person down.
@@ -85,16 +85,16 @@ impl<K> fmt::Debug for Confirmations<K> {
 }
 
 impl<K> Confirmations<K> {
-    /// Opens a question and returns the id that the answer has to name. Returns `kept` if the agent has too many
-    /// open questions.
-    pub fn open(&self, asking: CallToConfirm, kept: K) -> Result<String, K> {
+    /// Opens a question for this long and returns the id that the answer has to name. Returns `kept` if the agent has
+    /// too many open questions.
+    pub fn open(&self, asking: CallToConfirm, timeout: Duration, kept: K) -> Result<String, K> {
         let mut open = lock(&self.0);
         let of_agent = open.values().filter(|o| o.asking.agent == asking.agent);
         if of_agent.count() >= MAX_OPEN {
             return Err(kept);
         }
         let id = Uuid::new_v4().simple().to_string();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + timeout;
         let question = Open {
             asking,
             until,
@@ -216,7 +216,7 @@ mod tests {
             let closed = open.close(id, asking, Some(&accept_answer()));
             closed.map(|(kept, reply)| (kept, reply.as_str()))
         };
-        let id = open.open(call_to_confirm(), 1).unwrap();
+        let id = open.open(call_to_confirm(), PATIENCE, 1).unwrap();
         let others: [fn(&mut CallToConfirm); 4] = [
             |other| other.agent = AgentId::from("b"),
             |other| other.session = Some("s".to_owned()),
@@ -232,11 +232,11 @@ mod tests {
         assert_eq!(word(&id, &call_to_confirm()), Some((1, "accepted")));
         assert_eq!(word(&id, &call_to_confirm()), None, "it was used");
 
-        let late = open.open(call_to_confirm(), 2).unwrap();
+        let late = open.open(call_to_confirm(), PATIENCE, 2).unwrap();
         tokio::time::advance(PATIENCE).await;
         assert_eq!(word(&late, &call_to_confirm()), Some((2, "timeout")));
 
-        let silent = open.open(call_to_confirm(), 3).unwrap();
+        let silent = open.open(call_to_confirm(), PATIENCE, 3).unwrap();
         let closed = open.close(&silent, &call_to_confirm(), None).unwrap();
         assert_eq!((closed.0, closed.1.as_str()), (3, "malformed"));
         assert_eq!(
@@ -245,7 +245,7 @@ mod tests {
             "what was said badly is said"
         );
         assert_eq!(
-            open.discard(&open.open(call_to_confirm(), 4).unwrap()),
+            open.discard(&open.open(call_to_confirm(), PATIENCE, 4).unwrap()),
             Some(4)
         );
     }
@@ -254,15 +254,15 @@ mod tests {
     fn an_agent_cannot_wear_a_person_down() {
         let open = Confirmations::default();
         let ids: Vec<String> = (0..MAX_OPEN)
-            .map(|n| open.open(call_to_confirm(), n).unwrap())
+            .map(|n| open.open(call_to_confirm(), PATIENCE, n).unwrap())
             .collect();
-        assert_eq!(open.open(call_to_confirm(), 99), Err(99));
+        assert_eq!(open.open(call_to_confirm(), PATIENCE, 99), Err(99));
         let other = CallToConfirm {
             agent: AgentId::from("b"),
             ..call_to_confirm()
         };
-        assert!(open.open(other, 0).is_ok());
+        assert!(open.open(other, PATIENCE, 0).is_ok());
         open.discard(&ids[0]);
-        assert!(open.open(call_to_confirm(), 0).is_ok());
+        assert!(open.open(call_to_confirm(), PATIENCE, 0).is_ok());
     }
 }

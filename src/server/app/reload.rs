@@ -81,6 +81,8 @@ impl Server {
         }
         self.engine
             .set_update_interval(settings.limits.update_interval);
+        self.engine
+            .set_confirm_timeout(settings.limits.confirm_timeout);
         self.engine.set_streaming(settings.access.streaming);
         self.engine.set_task_limits(task_limits(&settings.tasks));
         self.engine.set_inbox_limits(inbox_limits(&settings.inbox));

@@ -35,6 +35,9 @@ pub(super) type OutcomeRecorder = Box<dyn FnOnce(&'static str) + Send>;
 /// The default interval between notifications about the same resource; the first one after a pause is sent at once.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 
+/// The default time for an answer of a client's user.
+const CONFIRM_TIMEOUT: Duration = Duration::from_mins(5);
+
 /// Answers calls from one catalog; shared by every connection.
 pub struct Engine {
     /// The tools, resources and prompts on offer.
@@ -61,6 +64,7 @@ pub struct Engine {
     /// The agents' proposals; `None` for the fixtures, which have no owner to approve them.
     pub(super) inbox: Option<Inbox>,
     update_interval: Mutex<Duration>,
+    confirm_timeout: Mutex<Duration>,
     streams: AtomicBool,
     principal_updates: Option<Arc<PrincipalUpdates>>,
 }
@@ -81,6 +85,7 @@ impl Engine {
         Self {
             tasks: Tasks::new(store, task_limits),
             update_interval: Mutex::new(UPDATE_INTERVAL),
+            confirm_timeout: Mutex::new(CONFIRM_TIMEOUT),
             streams: AtomicBool::new(true),
             principal_updates: None,
             questions: Confirmations::default(),
@@ -104,6 +109,16 @@ impl Engine {
 
     pub(super) fn update_interval(&self) -> Duration {
         *lock(&self.update_interval)
+    }
+
+    /// Sets how long a question waits for the user of a client; open questions keep theirs.
+    pub fn set_confirm_timeout(&self, timeout: Duration) {
+        *lock(&self.confirm_timeout) = timeout;
+    }
+
+    /// How long a question waits for the user of a client.
+    pub fn confirm_timeout(&self) -> Duration {
+        *lock(&self.confirm_timeout)
     }
 
     /// Sets whether `/mcp` answers with event streams.

@@ -4,25 +4,26 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use super::sessions::session::Session;
+use super::sessions::session::{ClientAnswer, Session};
 use super::wire::ClientMessage;
 use gatewren_wire::protocol::{RequestId, RpcError, RpcRequest};
 
-/// How long a person has to answer; then the call fails.
-const PATIENCE: Duration = Duration::from_mins(5);
-
-/// Sends a call's questions to the client and collects the answers by key.
+/// Sends a call's questions to the client and collects the answers by key. A question that is not answered within
+/// the timeout fails the call.
 pub async fn gather(
     session: &Session,
     stream: &mpsc::Sender<ClientMessage>,
     questions: &BTreeMap<String, (&'static str, Value)>,
+    timeout: Duration,
 ) -> Result<Map<String, Value>, RpcError> {
     let mut answers = Map::new();
     for (key, (method, params)) in questions {
-        answers.insert(key.clone(), ask(session, stream, method, params).await?);
+        let answer = ask(session, stream, method, params).await?;
+        let answer = tokio::time::timeout(timeout, answer).await;
+        answers.insert(key.clone(), read_answer(method, answer)?);
     }
     Ok(answers)
 }
@@ -39,7 +40,7 @@ async fn ask(
     stream: &mpsc::Sender<ClientMessage>,
     method: &str,
     params: &Value,
-) -> Result<Value, RpcError> {
+) -> Result<oneshot::Receiver<ClientAnswer>, RpcError> {
     let (id, answer) = session
         .question()
         .ok_or_else(|| RpcError::invalid_request("too many open questions to this client"))?;
@@ -58,7 +59,14 @@ async fn ask(
         .map_err(|_| {
             RpcError::invalid_request("the client cannot be asked because its stream has ended")
         })?;
-    match tokio::time::timeout(PATIENCE, answer).await {
+    Ok(answer)
+}
+
+fn read_answer<E1, E2>(
+    method: &str,
+    answer: Result<Result<Result<Value, Value>, E1>, E2>,
+) -> Result<Value, RpcError> {
+    match answer {
         Ok(Ok(Ok(result))) => Ok(result),
         Ok(Ok(Err(error))) => {
             let words = error
@@ -84,6 +92,8 @@ mod tests {
     use crate::transport::sessions::session_token::SessionClaims;
     use gatewren_wire::protocol::Version;
 
+    const WAIT: Duration = Duration::from_secs(40);
+
     #[tokio::test(start_paused = true)]
     async fn p5_a_question_that_nobody_answers_fails_its_call() {
         let none = Map::new();
@@ -92,9 +102,11 @@ mod tests {
         let (stream, mut heard) = mpsc::channel(4);
         let questions = BTreeMap::from([("who".to_owned(), ("elicitation/create", json!({})))]);
         let began = tokio::time::Instant::now();
-        let error = gather(&session, &stream, &questions).await.unwrap_err();
+        let error = gather(&session, &stream, &questions, WAIT)
+            .await
+            .unwrap_err();
         assert!(error.message.contains("did not answer"), "{error}");
-        assert_eq!(began.elapsed().as_secs(), PATIENCE.as_secs());
+        assert_eq!(began.elapsed().as_secs(), WAIT.as_secs());
         assert!(matches!(heard.recv().await, Some(ClientMessage::Ask(_))));
     }
 }

@@ -177,8 +177,13 @@ impl Running {
                     return Err(RpcError::invalid_request(UNREACHABLE));
                 }
                 CallOutcome::Ask(question, _) => {
-                    let responses =
-                        question::gather(&self.session, stream, &question.requests).await?;
+                    let responses = question::gather(
+                        &self.session,
+                        stream,
+                        &question.requests,
+                        self.endpoint.engine().confirm_timeout(),
+                    )
+                    .await?;
                     inputs = InputAnswers {
                         responses,
                         state: question.state,

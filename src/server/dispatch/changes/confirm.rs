@@ -2,6 +2,7 @@
 //! decides.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
@@ -10,9 +11,7 @@ use crate::dispatch::call::{Call, CallOutcome, ToolRequest};
 use crate::dispatch::elicitation::{StateBinding, ask, askable};
 use crate::dispatch::engine::{Engine, OutcomeRecorder};
 use crate::dispatch::record::Record;
-use gatewren_gate::policy::{
-    CallToConfirm, Confirmation, ConfirmationQuestion, PATIENCE, Verdict, question,
-};
+use gatewren_gate::policy::{CallToConfirm, Confirmation, ConfirmationQuestion, Verdict, question};
 use gatewren_wire::protocol::{InputRequired, RpcError};
 use gatewren_wire::registry::{Answer, Tool, ToolError};
 
@@ -103,9 +102,10 @@ fn open_question(
     asking: CallToConfirm,
     close: OutcomeRecorder,
 ) -> Result<InputRequired, ToolError> {
-    match engine.questions.open(asking, close) {
+    let timeout = engine.confirm_timeout();
+    match engine.questions.open(asking, timeout, close) {
         Ok(id) => {
-            tokio::spawn(give_up_in_time(engine.clone(), id.clone()));
+            tokio::spawn(give_up_in_time(engine.clone(), id.clone(), timeout));
             Ok(question.remember(json!({ STATE: id })))
         }
         Err(close) => {
@@ -117,14 +117,14 @@ fn open_question(
 
 /// Closes a question that is not answered in time. An answer that arrives at the same moment finds it closed or is
 /// too late.
-async fn give_up_in_time(engine: Arc<Engine>, id: String) {
+async fn give_up_in_time(engine: Arc<Engine>, id: String, timeout: Duration) {
     let mut stop = engine.stopping();
-    let timeout = tokio::select! {
-        () = sleep(PATIENCE) => true,
+    let is_late = tokio::select! {
+        () = sleep(timeout) => true,
         _ = stop.wait_for(|stop| *stop) => false,
     };
     // If the closure is dropped uncalled, it records the call as cancelled.
-    if let Some(close) = engine.questions.discard(&id).filter(|_| timeout) {
+    if let Some(close) = engine.questions.discard(&id).filter(|_| is_late) {
         close("timeout");
     }
 }
@@ -159,10 +159,9 @@ fn declined_error(tool: &Tool, reply: &Confirmation) -> ToolError {
 }
 
 fn not_open(tool: &Tool) -> ToolError {
-    let minutes = PATIENCE.as_secs() / 60;
     ToolError::new(format!(
-        "This answer belongs to no open question about {}: the question is older than {minutes} minutes or was \
-         already answered, or the server restarted. Nothing was done.",
+        "This answer belongs to no open question about {}: its time is over, it was already answered, or the \
+         server restarted. Nothing was done.",
         tool.name()
     ))
     .hint("Call the tool again to ask again.")
@@ -281,8 +280,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_runs_before_the_yes_and_nothing_after_five_minutes() {
+    async fn nothing_runs_before_the_yes_and_nothing_after_the_timeout() {
         let fixture = fixture();
+        fixture.engine.set_confirm_timeout(Duration::from_secs(20));
         let state = fixture.ask_question().await;
         assert_eq!(fixture.runs.load(Ordering::SeqCst), 0);
         assert_eq!(fixture.confirm_question(&state).await["isError"], false);
@@ -294,7 +294,7 @@ mod tests {
         );
 
         let state = fixture.ask_question().await;
-        sleep(PATIENCE + Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(21)).await;
         assert_eq!(fixture.confirm_question(&state).await["isError"], true);
         assert_eq!(fixture.runs.load(Ordering::SeqCst), 1);
     }
