@@ -100,6 +100,13 @@ fn a_new_token_expires_after_a_year_and_its_owner_is_warned_once() {
     let end = expires("yearly").expect("it never expires");
     assert!(added.contains(&format!("valid until {end}")), "{added}");
     words(&home.0, &["agent", "add", "endless", "--expires", "never"]);
+    // Its call needs an agent with a token of a minute, which the owner cannot keep.
+    let (checks, _) = tell(
+        &home.0,
+        &["doctor", "--address", &first.address().to_string()],
+    );
+    let mut checks = checks["findings"].as_array().unwrap().iter();
+    assert!(checks.any(|one| one["check"] == "call"), "{checks:?}");
     words(&home.0, &["agent", "add", "ending", "--expires", "20d"]);
     assert_eq!((expires("endless"), expires("try")), (None, None));
 

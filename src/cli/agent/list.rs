@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use super::super::console::moment::moment;
 use super::super::console::table::table;
-use super::super::doctor::DOCTOR;
 use super::context::CliContext;
 use gatewren_base::sys::rfc3339;
-use gatewren_gate::owner_actions::{sanitize, token_status};
+use gatewren_gate::owner_actions::{DOCTOR_AGENT, sanitize, token_status};
 use gatewren_store::vault::Agent;
 
 pub fn run(context: &CliContext) -> Result<String, String> {
@@ -32,7 +31,7 @@ pub fn run(context: &CliContext) -> Result<String, String> {
 /// Whether this is the agent of `gatewren doctor` between two runs, which would only look like a token that has
 /// expired. JSON has it.
 fn is_idle_doctor(agent: &Agent) -> bool {
-    agent.name == DOCTOR && !agent.has_valid_token()
+    agent.name == DOCTOR_AGENT && !agent.has_valid_token()
 }
 
 /// An agent as JSON, without the details of its policy.

@@ -11,11 +11,8 @@ use super::finding::Finding;
 use gatewren_base::config::{Mode, Overrides, Policy, Preset};
 use gatewren_base::sys::{Secret, now_ms};
 use gatewren_gate::auth::AgentSpec;
-use gatewren_gate::owner_actions::{admit, edit, rotate};
+use gatewren_gate::owner_actions::{DOCTOR_AGENT, admit, edit, rotate};
 use gatewren_store::vault::{Agent, Vault};
-
-/// The agent that calls; it is expired between two runs.
-pub const NAME: &str = "gatewren-doctor";
 
 /// The tool that it calls, and the only one that it may.
 const TOOL: &str = "whoami";
@@ -53,7 +50,7 @@ pub async fn look(server: &LocalServer, vault: &Vault, at: IpAddr) -> Finding {
         (Ok(()), Err(cause)) => Finding::warning(
             CHECK,
             format!("the call worked, but its token stays valid for another minute: {cause}"),
-            format!("gatewren agent revoke {NAME}"),
+            format!("gatewren agent revoke {DOCTOR_AGENT}"),
         ),
         (Ok(()), Ok(_)) => {
             let seen = format!(
@@ -74,7 +71,7 @@ async fn make_call(server: &LocalServer, at: IpAddr, token: &Secret) -> Result<(
             Ok(result) => {
                 let name = result.pointer("/structuredContent/name");
                 return match name.and_then(serde_json::Value::as_str) {
-                    Some(NAME) => Ok(()),
+                    Some(DOCTOR_AGENT) => Ok(()),
                     _ => Err(format!("unexpected result {result}")),
                 };
             }
@@ -90,7 +87,7 @@ async fn token(vault: &Vault) -> Result<(Agent, Secret), String> {
     let agents = vault.agents().list().map_err(|e| e.to_string())?;
     let found = agents
         .into_iter()
-        .find(|agent| agent.name == NAME && agent.revoked_ms.is_none());
+        .find(|agent| agent.name == DOCTOR_AGENT && agent.revoked_ms.is_none());
     let until = Some(now_ms().saturating_add(HOLDS_MS));
     let Some(before) = found else {
         return admit(&owner, admission(until)).await;
@@ -115,7 +112,7 @@ fn admission(until: Option<u64>) -> AgentSpec {
         ..Overrides::default()
     };
     AgentSpec {
-        name: NAME.to_owned(),
+        name: DOCTOR_AGENT.to_owned(),
         policy: Policy {
             preset: Preset::Observe,
             overrides,

@@ -15,5 +15,4 @@ mod service;
 mod stores;
 mod watches;
 
-pub use call::NAME as DOCTOR;
 pub use entry::{DoctorArgs, run};

@@ -3,6 +3,9 @@
 use gatewren_base::sys::sanitize;
 use gatewren_store::vault::{Agent, Vault, check_agent_name};
 
+/// The agent with which `gatewren doctor` makes its call; its token is expired between two runs.
+pub const DOCTOR: &str = "gatewren-doctor";
+
 /// Validates a name for a new agent.
 pub fn fit(name: &str) -> Result<String, String> {
     check_agent_name(name).map_err(|refusal| refusal.to_string())?;

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use super::agent_name::DOCTOR;
 use gatewren_base::sys::{moment_ms, now_ms, rfc3339};
 use gatewren_store::vault::Agent;
 
@@ -40,9 +41,12 @@ impl Expiry {
 }
 
 /// Returns when an agent's token expires, in milliseconds since 1970, if that is within the next 30 days; `None` for
-/// a revoked agent.
+/// a revoked agent, and for the agent of `gatewren doctor`, whose token expires after each run.
 pub fn expires_soon(agent: &Agent, now_ms: u64) -> Option<u64> {
-    let expires = agent.expires_ms.filter(|_| agent.revoked_ms.is_none())?;
+    if agent.revoked_ms.is_some() || agent.name == DOCTOR {
+        return None;
+    }
+    let expires = agent.expires_ms?;
     (now_ms..now_ms.saturating_add(WARNED_MS))
         .contains(&expires)
         .then_some(expires)
@@ -156,6 +160,11 @@ mod tests {
         }
         assert_eq!(soon(&agent(None, None)), None);
         assert_eq!(soon(&agent(Some(41 * DAY_MS), Some(1))), None);
+        let doctor = Agent {
+            name: DOCTOR.to_owned(),
+            ..agent(Some(41 * DAY_MS), None)
+        };
+        assert_eq!(soon(&doctor), None);
     }
 
     #[test]

@@ -37,7 +37,8 @@ mod unguarded;
 pub use address::reached_at;
 pub use agent_changes::{between as changes_between, lines as change_lines};
 pub use agent_name::{
-    find as find_agent, find_active as find_active_agent, fit as fit_name, fit_new as fit_new_name,
+    DOCTOR as DOCTOR_AGENT, find as find_agent, find_active as find_active_agent, fit as fit_name,
+    fit_new as fit_new_name,
 };
 pub use agent_space::choose_space;
 pub use agents::{admit, edit, revoke, rotate};
