@@ -149,6 +149,38 @@ fn doctor_names_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
+fn doctor_names_the_line_of_an_invalid_helper_policy_and_what_is_in_force() {
+    let (server, _) = serving("");
+    let policy = server.settings_file().with_file_name("helper.toml");
+    let look = || {
+        let output = run(&server, &["doctor", "--json", "--no-self-test"]);
+        (json_of(&output), output.status.code())
+    };
+    fs::write(&policy, "units = \"on\"\n").unwrap();
+    let (said, _) = look();
+    assert_eq!(found(&said, "helper.toml").0, ["ok"], "{said}");
+    fs::write(&policy, "\nunits = \"om\"\n").unwrap();
+    let invalid_settings = server.settings_file().with_file_name("conf.d");
+    for settings in ["", "listn = 1\n"] {
+        fs::create_dir_all(&invalid_settings).unwrap();
+        fs::write(invalid_settings.join("90-test.toml"), settings).unwrap();
+        let (said, code) = look();
+        assert_eq!(code, Some(2), "{said}");
+        let (states, remedy) = found(&said, "helper.toml");
+        assert_eq!(states, ["problem"], "{said}");
+        assert!(remedy.contains("gatewren-helper"), "{remedy}");
+        let all = said["findings"].as_array().unwrap();
+        let one = all.iter().find(|one| one["check"] == "helper.toml");
+        let seen = one.unwrap()["seen"].as_str().unwrap();
+        assert!(
+            seen.contains(&format!("{}:2: ", policy.display())) && seen.contains("\"om\""),
+            "{seen}"
+        );
+        assert!(seen.contains("keeps its previous policy"), "{seen}");
+    }
+}
+
+#[test]
 fn init_changes_what_is_asked_for_and_a_second_time_nothing() {
     let (server, _) = serving("");
     let init = [

@@ -15,8 +15,8 @@ use super::super::console::target::InstanceArgs;
 use super::super::job::helper_of;
 use super::finding::{Finding, FindingState};
 use super::{
-    agents, backups, call, certificate, container, machine, reach, runtimes, schedules, service,
-    stores, watches,
+    agents, backups, call, certificate, container, helper_policy, machine, reach, runtimes,
+    schedules, service, stores, watches,
 };
 use gatewren_base::config::Settings;
 use gatewren_base::sys::Requester;
@@ -66,7 +66,8 @@ async fn look(args: &DoctorArgs, report: &mut Report) {
         Ok(settings) => settings,
         Err(words) => {
             let first = words.lines().next().unwrap_or_default().to_owned();
-            return report.report_finding(Finding::problem("settings", first, "gatewren check"));
+            report.report_finding(Finding::problem("settings", first, "gatewren check"));
+            return check_helper_policy(args, report);
         }
     };
     let settings = Settings {
@@ -74,6 +75,7 @@ async fn look(args: &DoctorArgs, report: &mut Report) {
         ..settings
     };
     check_settings(args, &settings, report);
+    check_helper_policy(args, report);
     if !args.place.is_a_directory() {
         report.report_all(service::look().await);
     }
@@ -107,6 +109,14 @@ fn check_settings(args: &DoctorArgs, settings: &Settings, report: &mut Report) {
             "settings",
             "the settings and the certificate are valid",
         ));
+    }
+}
+
+/// Checks the policy beside the settings. A directory of `try` has none.
+fn check_helper_policy(args: &DoctorArgs, report: &mut Report) {
+    if !args.place.is_a_directory() {
+        let file = args.place.file_of_settings().with_file_name("helper.toml");
+        report.report_all(helper_policy::look(&file).into_iter().collect());
     }
 }
 
