@@ -116,11 +116,10 @@ fn lists_fit_80_columns_and_what_they_show_is_accepted() {
     assert_eq!(id.len(), "chg_01234567".len(), "{inbox}");
     let found = tell(&home.0, &["inbox", "show", id]).0;
     assert!(found["id"].as_str().unwrap().starts_with(id), "{found}");
-    add_agent(
-        &home.0,
-        "an-agent-with-a-rather-long-name-that-does-not-fit",
-        &[],
-    );
+    let long = "an-agent-with-a-rather-long-name-that-does-not-fit";
+    add_agent(&home.0, long, &[]);
+    let piped = words(&home.0, &["audit", "list"]);
+    assert!(!piped.contains('…') && piped.contains(long), "{piped}");
     for list in [["agent", "list"], ["audit", "list"], ["inbox", "list"]] {
         let text = shown(&home.0, &[], &list).unwrap();
         assert!(widest(&text) <= 80, "{list:?}: {text}");

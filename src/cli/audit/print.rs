@@ -1,12 +1,13 @@
-//! Prints calls for a person: a table that fits a terminal, and one call in full.
+//! Prints calls for a person: a table, which a terminal shows with fixed widths, and one call in full.
 
 use serde_json::Value;
 
-use gatewren_base::sys::{rfc3339, sanitize_lines, shorten};
+use super::super::console::table;
+use gatewren_base::sys::{rfc3339, sanitize_lines, shorten, terminal_size};
 use gatewren_gate::owner_actions::{CallStatus, sanitize};
 use gatewren_store::vault::{AuditCall, ExactArguments};
 
-/// The columns of the table and their widths; 80 characters with the spaces between them.
+/// The columns of the table and their widths on a terminal; 80 characters with the spaces between them.
 const COLUMNS: [(&str, usize); 6] = [
     ("call", 7),
     ("when (UTC)", 19),
@@ -16,13 +17,13 @@ const COLUMNS: [(&str, usize); 6] = [
     ("outcome", 10),
 ];
 
-/// One line for each call below a header, or a sentence if there are no calls.
+/// One line for each call below a header, or a sentence if there are no calls. In a pipe or a file, no cell is cut.
 pub fn table<'a>(calls: impl Iterator<Item = (&'a AuditCall, CallStatus)>) -> String {
-    let mut lines = vec![line(COLUMNS.map(|(name, _)| name.to_owned()))];
-    lines.extend(calls.map(|(call, status)| {
+    let mut rows = vec![COLUMNS.map(|(name, _)| name.to_owned())];
+    rows.extend(calls.map(|(call, status)| {
         let text = |text: &Option<String>| sanitize(text.as_deref().unwrap_or("-"));
         let when = moment(call.at_ms).replace('T', " ");
-        line([
+        [
             call.seq.to_string(),
             when.get(..19).unwrap_or(&when).to_owned(),
             text(if call.agent_name.is_some() {
@@ -33,12 +34,15 @@ pub fn table<'a>(calls: impl Iterator<Item = (&'a AuditCall, CallStatus)>) -> St
             text(&call.tool),
             text(&call.target),
             sanitize(status.word()),
-        ])
+        ]
     }));
-    if lines.len() == 1 {
+    if rows.len() == 1 {
         return "no matching calls".to_owned();
     }
-    lines.join("\n")
+    if terminal_size().is_none() {
+        return table::table(&rows);
+    }
+    rows.into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn line(cells: [String; 6]) -> String {
