@@ -213,6 +213,30 @@ fn what_root_does_with_agents_leaves_every_file_to_the_service() {
 }
 
 #[test]
+fn the_audit_names_root_or_the_user_of_sudo_and_not_the_service() {
+    let Some(mut home) = Home::new() else {
+        return;
+    };
+    home.start();
+    home.stop();
+    for (agent, variable, by) in [
+        ("unset", None, "local:root"),
+        ("su", Some(("USER", "alice")), "local:root"),
+        ("sudo", Some(("SUDO_USER", "alice")), "local:alice"),
+    ] {
+        let mut command = home.command(&["agent", "add", agent]);
+        command.env_remove("USER").env_remove("SUDO_USER");
+        let output = command.envs(variable).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let output = home.command(&["audit", "list", "--json"]).output().unwrap();
+        let calls = String::from_utf8(output.stdout).unwrap();
+        let newest: Value = serde_json::from_str(calls.lines().next().unwrap()).unwrap();
+        assert_eq!(newest["target"], agent, "{newest}");
+        assert_eq!(newest["agent"], by, "{newest}");
+    }
+}
+
+#[test]
 fn root_does_not_serve_in_the_services_place_and_check_names_what_it_could_not_write() {
     let Some(home) = Home::new() else {
         return;

@@ -4,10 +4,19 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::unistd::{
     Gid, Uid, getgroups, getresgid, getresuid, setgid, setgroups, setresgid, setresuid, setuid,
 };
+
+/// Whether this process was root before it dropped the privileges for good.
+static WAS_ROOT: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether root started this process, even if it acts as another user now.
+pub fn was_started_by_root() -> bool {
+    WAS_ROOT.load(Ordering::Relaxed) || Uid::effective().is_root()
+}
 
 /// Makes a root process act as the owner of a directory from now on. Files that it creates there belong to the
 /// owner, and links cannot trick it into actions that the owner may not perform. Does nothing if the process is not
@@ -22,6 +31,7 @@ pub fn act_as_owner_of(directory: &Path) -> io::Result<()> {
     setgroups(&[group])?;
     setgid(group)?;
     setuid(owner)?;
+    WAS_ROOT.store(true, Ordering::Relaxed);
     Ok(())
 }
 

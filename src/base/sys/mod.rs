@@ -84,7 +84,7 @@ pub use db_uri::immutable_database_uri;
 pub use db_watch::{FileWaiter, FileWaker};
 pub use descriptors::{adopt_socket, launch_pipes, pipe};
 pub use disk_space::{DiskSpace, disk_space};
-pub use drop_privileges::{act_as_owner_of, as_owner_of};
+pub use drop_privileges::{act_as_owner_of, as_owner_of, was_started_by_root};
 pub use earlier_samples::{EarlierSamples, LEAST_BETWEEN};
 pub use exact_text::{exact_line, exact_lines, text_notes};
 pub use exclusive::is_free;
