@@ -167,7 +167,15 @@ fn read_stored(file: &Path) -> Result<Option<StoredToken>, String> {
 async fn redeem(link: &PairingLink) -> Result<Answer, String> {
     let address = format!("https://{}/pair", link.host);
     let known = ServerVerification::Pin(link.code.pin);
-    let words = |cause: HttpClientError| UpstreamError::from(cause).words;
+    let words = |cause: HttpClientError| match cause.certificate_error() {
+        Some(_) => format!(
+            "the code is mistyped, or {} is not the server that printed it; nothing was sent. Compare the code with \
+             the one of `gatewren pair`. If it is the same, another machine intercepts the connection, or the server \
+             has a new key: run `gatewren pair` again there",
+            link.host
+        ),
+        None => UpstreamError::from(cause).words,
+    };
     let client = HttpClient::new(&address, AllowedServers::Https, &known).map_err(words)?;
     let mut connection = client.connect().await.map_err(words)?;
     let body = json!({ "code": link.code.secret.expose() });

@@ -198,6 +198,18 @@ fn a_code_is_good_for_five_minutes_and_only_as_it_was_told() {
         assert!(!pipe.end().0.success());
         assert!(pipe.log().contains("invalid code"), "{}", pipe.log());
     }
+    // The last letters belong to the server's pin.
+    let at = good.find('@').unwrap() - 2;
+    let other = if good[at..].starts_with('7') {
+        "8"
+    } else {
+        "7"
+    };
+    let mistyped = format!("{}{other}{}", &good[..at], &good[at + 1..]);
+    let mut pipe = Pipe::start(&["bridge", "--pair", &mistyped]);
+    assert!(!pipe.end().0.success());
+    let log = pipe.log();
+    assert!(log.contains("the code is mistyped"), "{log}");
     let mut pipe = Pipe::start(&["bridge", "--pair", good]);
     assert!(whoami(&mut pipe, 1)["result"].is_object());
     let agents = words(&state, &["agent", "list"]);
@@ -273,7 +285,14 @@ fn a_stranger_is_told_nothing() {
     let at_stranger = format!("{letters}@{address}");
     let mut pipe = Pipe::start(&["bridge", "--pair", &at_stranger]);
     assert!(!pipe.end().0.success());
-    assert!(pipe.log().contains("nothing was sent"), "{}", pipe.log());
+    let log = pipe.log();
+    assert!(log.contains("nothing was sent"), "{log}");
+    let intercepted = log.find("intercepts").unwrap();
+    assert!(
+        log.find("the code is mistyped") < Some(intercepted),
+        "{log}"
+    );
+    assert!(!log.contains("UnknownIssuer"), "{log}");
     let told = runtime().block_on(heard).unwrap();
     assert!(told.is_err(), "it was told something");
 
