@@ -184,6 +184,19 @@ fn what_is_mistyped_or_ambiguous_is_refused_and_says_what_to_do() {
     assert!(said.contains(first) && said.contains(second), "{said}");
     words(&home.0, &["agent", "revoke", first]);
     words(&home.0, &["agent", "revoke", "twin"]);
+    for (subcommand, remedy) in [
+        ("show", "use one of these ids"),
+        ("rotate", "add a new agent"),
+        ("revoke", "add a new agent"),
+    ] {
+        let said = refused(&home.0, &["agent", subcommand, "twin"]);
+        assert!(said.contains(first) && said.contains(second), "{said}");
+        assert!(
+            said.contains("are revoked") && said.contains(remedy),
+            "{said}"
+        );
+    }
+    words(&home.0, &["agent", "show", first]);
     for (args, part) in [
         (&["show", "nobody"][..], "gatewren agent list"),
         (&["add", "a\u{1b}[2J"], "for example a-2j"),
