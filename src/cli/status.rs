@@ -90,6 +90,9 @@ pub fn run(args: &StatusArgs) -> ExitCode {
         Ok(settings) => settings,
         Err(words) => return fail(&words),
     };
+    if let Err(words) = args.place.require_access(&settings) {
+        return fail(&words);
+    }
     let settings = Settings {
         state_dir: args.place.directory(&settings),
         ..settings

@@ -237,6 +237,26 @@ fn the_audit_names_root_or_the_user_of_sudo_and_not_the_service() {
 }
 
 #[test]
+fn another_user_is_sent_to_root_at_once() {
+    let Some(mut home) = Home::new() else {
+        return;
+    };
+    home.start();
+    for (subcommand, code) in [("status", 1), ("doctor", 2)] {
+        let mut command = home.command(&[subcommand]);
+        command.uid(SERVICE + 1).gid(SERVICE + 1);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let hint = format!("Run it as root: sudo gatewren {subcommand}");
+        assert!(said.contains(&hint), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    home.stop();
+}
+
+#[test]
 fn root_does_not_serve_in_the_services_place_and_check_names_what_it_could_not_write() {
     let Some(home) = Home::new() else {
         return;

@@ -85,6 +85,18 @@ impl InstanceArgs {
         ))
     }
 
+    /// Rejects a user who may not read the state, before a command takes the server for silent.
+    pub fn require_access(&self, settings: &Settings) -> Result<(), String> {
+        let file = self.directory(settings).join("vault.db");
+        match File::open(&file) {
+            Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
+                Err(unreadable(&file, &cause))
+            }
+            // A file that is missing is another matter: the server may not have been started yet.
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a directory was named instead of the settings' own.
     pub fn is_a_directory(&self) -> bool {
         self.dir.is_some()

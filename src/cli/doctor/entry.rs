@@ -49,6 +49,13 @@ pub struct DoctorArgs {
 
 /// Runs the command.
 pub fn run(args: &DoctorArgs) -> ExitCode {
+    // Invalid settings are a finding.
+    if let Ok(settings) = args.place.settings()
+        && let Err(words) = args.place.require_access(&settings)
+    {
+        fail(&words);
+        return ExitCode::from(PROBLEMS);
+    }
     let runtime = match runtime::build() {
         Ok(runtime) => runtime,
         Err(cause) => return fail(&cause),
