@@ -242,7 +242,7 @@ fn another_user_is_sent_to_root_at_once() {
         return;
     };
     home.start();
-    for (subcommand, code) in [("status", 1), ("doctor", 2)] {
+    for (subcommand, code) in [("status", 1), ("doctor", 2), ("init", 1)] {
         let mut command = home.command(&[subcommand]);
         command.uid(SERVICE + 1).gid(SERVICE + 1);
         let output = command.output().unwrap();

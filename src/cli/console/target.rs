@@ -85,7 +85,7 @@ impl InstanceArgs {
         ))
     }
 
-    /// Rejects a user who may not read the state, before a command takes the server for silent.
+    /// Rejects a user who may not read the state, before a command takes the server for silent or asks for anything.
     pub fn require_access(&self, settings: &Settings) -> Result<(), String> {
         let file = self.directory(settings).join("vault.db");
         match File::open(&file) {

@@ -87,8 +87,10 @@ pub struct InitArgs {
 
 /// Runs the command; exits with 1 if it failed.
 pub fn run(args: &InitArgs) -> ExitCode {
-    let done = runtime::build()
-        .map_err(|e| e.to_string())
+    let settings = args.place.settings();
+    let done = settings
+        .and_then(|settings| args.place.require_access(&settings))
+        .and_then(|()| runtime::build().map_err(|e| e.to_string()))
         .and_then(|runtime| runtime.block_on(set_up(args)));
     let done = done.map(|done| if args.json { done.json() } else { done.words() });
     conclude(done.map_err(|words| args.place.complete_hint(words)))
