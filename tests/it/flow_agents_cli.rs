@@ -100,23 +100,29 @@ fn a_new_token_expires_after_a_year_and_its_owner_is_warned_once() {
     let end = expires("yearly").expect("it never expires");
     assert!(added.contains(&format!("valid until {end}")), "{added}");
     words(&home.0, &["agent", "add", "endless", "--expires", "never"]);
-    // Its call needs an agent with a token of a minute, which the owner cannot keep.
-    let (checks, _) = tell(
-        &home.0,
-        &["doctor", "--address", &first.address().to_string()],
-    );
-    let mut checks = checks["findings"].as_array().unwrap().iter();
-    assert!(checks.any(|one| one["check"] == "call"), "{checks:?}");
+    // As doctor adds it for its call; a whole run may end before the server looks for such tokens.
+    let doctor = "gatewren-doctor";
+    words(&home.0, &["agent", "add", doctor, "--expires", "60s"]);
     words(&home.0, &["agent", "add", "ending", "--expires", "20d"]);
     assert_eq!((expires("endless"), expires("try")), (None, None));
 
-    let warnings = |server: &Server| {
+    let warnings = |server: &Server| -> Vec<String> {
         let all = server.client().call("notification_list", json!({}));
         let all = all.send().data()["notifications"].clone();
         let all = all.as_array().unwrap().iter();
-        all.filter(|one| one["title"] == TITLE).count()
+        let all = all.filter(|one| one["title"] == TITLE);
+        all.map(|one| one["message"].to_string()).collect()
     };
-    wait_until("the owner is warned", IN_TIME, || warnings(&first) == 1);
+    let is_warned = |server: &Server, name: &str| {
+        let end = expires(name).unwrap();
+        warnings(server)
+            .iter()
+            .any(|message| message.contains(&end))
+    };
+    wait_until("the owner is warned", IN_TIME, || {
+        is_warned(&first, "ending")
+    });
+    assert_eq!(warnings(&first).len(), 1, "{:?}", warnings(&first));
     let (status, _) = tell(&home.0, &["status"]);
     let expiring = &status["tokens_expiring"];
     assert_eq!(expiring[0]["agent"], "ending", "{status}");
@@ -124,8 +130,10 @@ fn a_new_token_expires_after_a_year_and_its_owner_is_warned_once() {
     drop(first);
     let second = start();
     words(&home.0, &["agent", "add", "next", "--expires", "10d"]);
-    wait_until("of the next one too", IN_TIME, || warnings(&second) >= 2);
-    assert_eq!(warnings(&second), 2, "of each once");
+    wait_until("of the next one too", IN_TIME, || {
+        is_warned(&second, "next")
+    });
+    assert_eq!(warnings(&second).len(), 2, "of each once");
 }
 
 #[test]
