@@ -67,6 +67,22 @@ fn hosts_and_origins_that_the_owner_allows_are_let_in() {
 }
 
 #[test]
+fn an_address_among_the_names_is_let_in() {
+    let server = server()
+        .settings("names = [\"192.168.7.7\", \"fd00::7\"]\n")
+        .start();
+    for (host, status) in [
+        ("192.168.7.7:8443", 200),
+        ("[fd00::7]", 200),
+        ("192.168.7.8", 421),
+        ("[fd00::8]", 421),
+    ] {
+        let listed = server.client().modern("tools/list").host(host).send();
+        assert_eq!(listed.status, status, "{host}");
+    }
+}
+
+#[test]
 fn a_handshake_a_head_and_a_body_that_take_too_long_are_cut_off() {
     let server = server()
         .settings(

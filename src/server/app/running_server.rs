@@ -1,6 +1,7 @@
 //! The running server and its background tasks.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -303,12 +304,10 @@ pub fn certificate(settings: &Settings) -> Result<TlsSource, InvalidCertificateS
 pub fn hosts(settings: &Settings) -> AllowedHosts {
     let mut names = server_names(&settings.names);
     let mut addresses = server_addresses();
-    for allowed in &settings.access.allowed_hosts {
-        match allowed.parse() {
-            Ok(address) => addresses.push(address),
-            Err(_) => names.push(allowed.clone()),
-        }
-    }
+    names.extend_from_slice(&settings.access.allowed_hosts);
+    // An address of a router that forwards a port to this host is no address of its interfaces.
+    let parsed = names.iter().filter_map(|name| name.parse::<IpAddr>().ok());
+    addresses.extend(parsed.map(|address| address.to_canonical()));
     AllowedHosts {
         names,
         addresses,
