@@ -66,12 +66,12 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
 
-    use serde_json::{Value, json};
+    use serde_json::{Map, Value, json};
 
     use super::*;
     use crate::dispatch::{instructions, list_tools};
     use crate::watches::probing_tools;
-    use gatewren_base::config::{Overrides, Policy, Preset};
+    use gatewren_base::config::{HelperClass, Overrides, Policy, Preset};
     use gatewren_gate::auth::Principal;
     use gatewren_wire::protocol::check_dialect;
     use gatewren_wire::registry::{Tool, complaints};
@@ -228,6 +228,23 @@ mod tests {
             ..Overrides::default()
         };
         Principal::without_token("x", Policy { preset, overrides })
+    }
+
+    #[test]
+    fn a_class_is_missing_only_for_the_calls_that_need_it() {
+        let mut catalog = tables().unwrap();
+        catalog.bound_by(Box::new(|class| class != HelperClass::Units));
+        let tool = catalog.tool("unit_restart").unwrap();
+        for (arguments, missing) in [
+            (json!({}), Some(HelperClass::Units)),
+            (json!({ "container": null }), Some(HelperClass::Units)),
+            (json!({ "container": "web" }), None),
+        ] {
+            let arguments = arguments.as_object().unwrap();
+            assert_eq!(catalog.missing_class(tool, arguments), missing);
+        }
+        let other = catalog.tool("container_stop").unwrap();
+        assert_eq!(catalog.missing_class(other, &Map::new()), None);
     }
 
     #[test]

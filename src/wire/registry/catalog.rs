@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 
 use super::{
     completion::Completer,
     prompt::PromptRow,
     resource::{BoxFuture, ResourceSource},
+    scope::Scope,
     task::TaskSupport,
     tool::Tool,
     toolset::Toolset,
@@ -298,6 +299,25 @@ impl Catalog {
     fn allows(&self, tool: &Tool) -> bool {
         let allows = self.allows.as_ref().zip(tool.needs());
         allows.is_none_or(|(allows, class)| allows(class) || tool.or_needs().is_some_and(allows))
+    }
+
+    /// Returns the class that a call with these arguments needs and the helper does not allow. Of a tool that also
+    /// works without an argument, on the host, only one of its two classes may be allowed.
+    pub fn missing_class(
+        &self,
+        tool: &Tool,
+        arguments: &Map<String, Value>,
+    ) -> Option<HelperClass> {
+        let (Scope::HostOr(container), Some(allows)) = (tool.scope(), &self.allows) else {
+            return None;
+        };
+        let is_named = arguments.get(container).is_some_and(|name| !name.is_null());
+        let class = if is_named {
+            tool.or_needs()
+        } else {
+            tool.needs()
+        };
+        class.filter(|class| !allows(*class))
     }
 
     /// All tools by name, including unavailable ones.

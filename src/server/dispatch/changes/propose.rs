@@ -54,6 +54,12 @@ pub(in crate::dispatch) async fn propose(
         proposed_in,
     } = proposal;
     tool.check_arguments(arguments.clone())?;
+    if let Some(class) = engine.catalog.missing_class(tool, &arguments) {
+        return Err(ToolError::new(format!(
+            "This call could not run: it needs {class} in helper.toml, which only the owner can change. Nothing was \
+             proposed."
+        )));
+    }
     let bytes = Value::Object(arguments.clone()).to_string().len();
     if bytes > MAX_ARGUMENTS_BYTES {
         return Err(ToolError::new(format!(
