@@ -255,7 +255,7 @@ mod tests {
             (Preset::Suggest, 4..5, 3),
             (Preset::Operate, 30..50, 24),
             // No host has all of them: with Wi-Fi, tunnels and firmware updates, what one can have is below 70 kB.
-            (Preset::Admin, 140..160, 77),
+            (Preset::Admin, 140..160, 76),
         ] {
             let list = list_tools(&catalog, &agent(preset, None));
             let size = json!(list).to_string().len();

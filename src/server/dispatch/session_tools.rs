@@ -90,8 +90,10 @@ async fn list(tools: Arc<SessionTools>, List {}: List, cx: Cx) -> Result<Listed>
     Ok(Listed { sessions })
 }
 
-/// End sessions of your own clients, with all their calls in progress, and return which were ended. Fails for the
-/// session of this call, which its client ends with DELETE. `session_list` lists them.
+/// End sessions of your own clients, with all their calls in progress, and return which were ended. `session_list`
+/// lists them.
+///
+/// Fails for the session of this call, which its client ends with DELETE.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Kill {

@@ -66,8 +66,9 @@ fn view(backups: &Backups, cx: &Cx) -> BackupsView {
 }
 
 /// Back up a container (files, settings, volumes) or a host directory that the owner allows. A running container is
-/// frozen meanwhile; other mounts are not included. With `keep`, older backups are then deleted. `backup_target_list`
-/// lists targets, `backup_restore` restores.
+/// frozen meanwhile; other mounts are not included. `backup_target_list` lists targets, `backup_restore` restores.
+///
+/// With `keep`, older backups are then deleted.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
@@ -268,8 +269,9 @@ async fn list(backups: Arc<Backups>, asked: List, cx: Cx) -> Result<Listed> {
 }
 
 /// Verify a backup: read all of it and return whether every byte is as written and the archive is readable. If not,
-/// `problem` has the reason. Nothing is changed; a large backup takes time. `backup_list` lists backups,
-/// `backup_restore` restores one.
+/// `problem` has the reason. `backup_list` lists backups, `backup_restore` restores one.
+///
+/// Nothing is changed; a large backup takes time.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Verify {

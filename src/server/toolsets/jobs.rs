@@ -134,8 +134,9 @@ async fn wait(jobs: Arc<Jobs>, asked: WaitFor, cx: Cx) -> Result<JobStatus> {
 }
 
 /// Read part of the output of one of your jobs, stdout and stderr in order of arrival, from `offset` or, by default,
-/// its end. Continue at `next_offset`. Of a long output, only the first 2 MiB and at least the last 6 MiB are kept;
-/// `skipped_bytes` counts the rest. `job_wait` waits for the job to end.
+/// its end. Continue at `next_offset`. `job_wait` waits for the job to end.
+///
+/// Of a long output, only the first 2 MiB and at least the last 6 MiB are kept; `skipped_bytes` counts the rest.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Output {

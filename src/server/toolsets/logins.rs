@@ -49,10 +49,9 @@ pub fn tools(sources: Arc<LoginSources>) -> Toolset<LoginSources> {
 }
 
 /// List who logged in and from where: SSH, console, sudo and su on the host and in containers, the owner's page and
-/// agents; newest first, default: the last day. Failed attempts are counted by address and user. `logs_query` has the
-/// messages.
+/// agents; newest first, default: the last day. `logs_query` has the messages.
 ///
-/// `unread` names what cannot be read.
+/// Failed attempts are counted by address and user. `unread` names what cannot be read.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LoginList {

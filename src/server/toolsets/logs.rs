@@ -165,8 +165,9 @@ async fn wait(journal: Arc<Journal>, asked: Wait, cx: Cx) -> Result<LogWaitResul
 }
 
 /// Show the host's newest kernel messages, oldest first: disk and network failures, out-of-memory kills. Page to older
-/// lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. Without a journal, only those of this
-/// boot, and no `grep`. `logs_query` has those of services.
+/// lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. `logs_query` has those of services.
+///
+/// Without a journal, only those of this boot, and no `grep`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Kernel {
@@ -240,9 +241,9 @@ async fn boots(journal: Arc<Journal>, Boots { container }: Boots, cx: Cx) -> Res
 }
 
 /// Show when the host was up, how long it was down between boots, and whether each boot ended by a shutdown or without
-/// one (crash, reset, power failure). For the reason of a crash, pass its `boot` to `kernel_logs` or `logs_query`.
+/// one (crash, reset, power failure).
 ///
-/// Goes back as far as the journal.
+/// For the reason of a crash, pass its `boot` to `kernel_logs` or `logs_query`. Goes back as far as the journal.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Uptime {

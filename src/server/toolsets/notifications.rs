@@ -39,11 +39,11 @@ pub fn tools(notifications: Arc<Notifications>) -> Toolset<Notifications> {
         .startos("notification.remove-before", &[("before", "below")])
 }
 
-/// List the owner's notifications, newest first. Examples: a container or unit that failed, a failed job or backup, a
-/// disk with errors, a full file system, a watch that fired, a waiting change. `notification_mark` marks them as seen,
-/// `notification_remove` removes them.
+/// List the owner's notifications, newest first. `notification_mark` marks them as seen, `notification_remove` removes
+/// them.
 ///
-/// At most 200 are kept.
+/// Examples: a container or unit that failed, a failed job or backup, a disk with errors, a full file system, a watch
+/// that fired, a waiting change. At most 200 are kept.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {

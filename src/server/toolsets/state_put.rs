@@ -21,10 +21,9 @@ pub fn tools(ui: Arc<Ui>) -> Toolset<Ui> {
 }
 
 /// Write a value to /public/ui, the part of the state for user interfaces, and return its revision; without `value`,
-/// remove the value there. Other paths are rejected, as is more than 256 KiB or 16 levels in total. `state_get` reads
-/// it.
+/// remove the value there. `state_get` reads it.
 ///
-/// Does not change the server.
+/// Other paths are rejected, as is more than 256 KiB or 16 levels in total. Does not change the server.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Put {

@@ -48,8 +48,9 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
 }
 
 /// Summarise the apt upgrades of the host or one container and list a page of them, security updates first, with the
-/// age of the package lists and whether a reboot is needed. Cannot refresh a container's lists. `update_plan` looks at
-/// everything at once.
+/// age of the package lists and whether a reboot is needed. `update_plan` looks at everything at once.
+///
+/// Cannot refresh a container's lists.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Check {

@@ -53,8 +53,9 @@ pub fn tools(tools: Arc<WatchTools>) -> Toolset<WatchTools> {
 }
 
 /// Have the server check a condition from now on, and notify the owner once when it holds and once when it ends, also
-/// subscribers of `gatewren:///public/notifications`. At most 32; they end with your access. `watch_list` shows what was
-/// found, `watch_delete` ends one.
+/// subscribers of `gatewren:///public/notifications`. `watch_list` shows what was found, `watch_delete` ends one.
+///
+/// At most 32; they end with your access.
 #[derive(Deserialize, JsonSchema)]
 #[serde(try_from = "CreateFields")]
 #[schemars(with = "CreateFields")]

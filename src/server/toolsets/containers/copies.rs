@@ -85,8 +85,9 @@ async fn list(lxc: Arc<Lxc>, List { container }: List, cx: Cx) -> Result<Snapsho
 }
 
 /// Save an LXC container's files and settings as a snapshot and return its name. A running container is frozen during
-/// the copy; one whose root is no directory must be stopped (`container_stop`). In a directory it is a full copy, which
-/// takes time.
+/// the copy; one whose root is no directory must be stopped (`container_stop`).
+///
+/// In a directory it is a full copy, which takes time.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Keep {
@@ -231,9 +232,10 @@ async fn clone(
 }
 
 /// Create an LXC container from a template that the owner allows. The new container is stopped; `container_start`
-/// starts it. Many templates download from the network, which takes time.
+/// starts it.
 ///
-/// If the template is not allowed, the error lists the allowed ones.
+/// Many templates download from the network, which takes time. If the template is not allowed, the error lists the
+/// allowed ones.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {

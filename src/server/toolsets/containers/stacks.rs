@@ -242,9 +242,9 @@ struct StackChanged {
 }
 
 /// Start the containers of a Compose stack that do not run, those that others depend on first. Waits up to 40 s for
-/// services that must be healthy. If some do not start, the error lists all. `container_start` starts one.
+/// services that must be healthy. `container_start` starts one.
 ///
-/// Refused as not found unless you may see every container of it.
+/// If some do not start, the error lists all. Refused as not found unless you may see every container of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
@@ -256,10 +256,10 @@ async fn start(lxc: Arc<Lxc>, Start { stack }: Start, cx: Cx) -> Result<StackCha
     change(&lxc, &stack, StackAction::Start, &cx).await
 }
 
-/// Stop all containers of a Compose stack, those that others depend on last; each is killed after the grace period. If
-/// some do not stop, the error lists all. `stack_start` starts it again, `container_stop` stops one.
+/// Stop all containers of a Compose stack, those that others depend on last; each is killed after the grace period.
+/// `stack_start` starts it again, `container_stop` stops one.
 ///
-/// Refused as not found unless you may see every container of it.
+/// If some do not stop, the error lists all. Refused as not found unless you may see every container of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stop {
@@ -275,9 +275,9 @@ async fn stop(lxc: Arc<Lxc>, Stop { stack, grace_s }: Stop, cx: Cx) -> Result<St
 }
 
 /// Restart a Compose stack: stop all containers, then start all, in the order of their dependencies. New images and
-/// changed files take no effect. If some fail, the error lists all. `container_restart` restarts one.
+/// changed files take no effect. `container_restart` restarts one.
 ///
-/// Refused as not found unless you may see every container of it.
+/// If some fail, the error lists all. Refused as not found unless you may see every container of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restart {

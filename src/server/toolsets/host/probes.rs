@@ -164,9 +164,9 @@ async fn config(network: Arc<Network>, Config { interface }: Config, _: Cx) -> R
 }
 
 /// Set the host's name servers permanently; without any, the network sets them again. Returns the same as `dns_config`.
-/// Fails if none answers, or if a program such as dhclient writes `/etc/resolv.conf`.
 ///
-/// If the host then gets no answer through them, the old ones are restored, and the error says so.
+/// Fails if none answers, or if a program such as dhclient writes `/etc/resolv.conf`. If the host then gets no answer
+/// through them, the old ones are restored, and the error says so.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetStatic {

@@ -182,9 +182,10 @@ async fn governor(
     governors.map_err(failed)
 }
 
-/// Turn compressed swap (zram) on or off until the next boot, and return its state; without `enabled`, only show it. The
-/// device has half the memory's size. Fails if another program made it (left as it is), or if swapped-out data does not
-/// fit in memory. `server_metrics` shows memory and swap.
+/// Turn compressed swap (zram) on or off until the next boot, and return its state; without `enabled`, only show it.
+/// The device has half the memory's size. `server_metrics` shows memory and swap.
+///
+/// Fails if another program made it (left as it is), or if swapped-out data does not fit in memory.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Zram {
