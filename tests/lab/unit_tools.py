@@ -281,9 +281,6 @@ def main():
             expect(not tools & {"kernel_logs"} and {"unit_list", "logs_query", "unit_stop"} <= tools, tools)
             wrong, said = gatewren.call("unit_stop", unit="dbus.service")
             expect(wrong and "units is off" in said, said)
-            # The owner would decide about it, and is not asked in vain.
-            wrong, said = gatewren.call("unit_enable", unit="dbus.service")
-            expect(wrong and "it needs units in helper.toml" in said, said)
             wrong, said = gatewren.call("logs_query")
             expect(wrong and "host_logs is off" in said, said)
             expect(show("dbus.service", "ActiveState") == "active", "it was stopped")
