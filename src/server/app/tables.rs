@@ -254,7 +254,7 @@ mod tests {
             (Preset::Observe, 30..50, 24),
             (Preset::Suggest, 4..5, 3),
             (Preset::Operate, 30..50, 24),
-            // No host has all of them: with Wi-Fi, tunnels and firmware updates, what one can have is below 70 kB.
+            // All tools of the catalog. A host without Wi-Fi, tunnels and firmware updates has 11 fewer.
             (Preset::Admin, 140..160, 76),
         ] {
             let list = list_tools(&catalog, &agent(preset, None));
