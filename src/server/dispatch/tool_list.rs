@@ -207,18 +207,23 @@ const BOUNDS: [&str; 8] = [
 ];
 
 /// Removes the limits from a schema, from its arguments, their members, and the items of lists. An item's description
-/// repeats that of the list.
+/// repeats that of the list. A description that only repeats the argument's name goes too.
 fn remove_bounds(schema: &mut Value) {
     if let Some(schema) = schema.as_object_mut() {
         schema.remove("additionalProperties");
     }
     let arguments = schema.get_mut("properties");
-    for (_, argument) in arguments
+    for (name, argument) in arguments
         .and_then(Value::as_object_mut)
         .into_iter()
         .flatten()
     {
         remove_own_bounds(argument);
+        if argument.get("description") == Some(&json!(format!("The {name}'s name."))) {
+            argument
+                .as_object_mut()
+                .map(|argument| argument.remove("description"));
+        }
         if let Some(items) = argument.get_mut("items") {
             remove_own_bounds(items);
             if let Some(items) = items.as_object_mut() {

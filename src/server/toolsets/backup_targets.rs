@@ -86,9 +86,9 @@ async fn add(backups: Arc<Backups>, asked: Add, cx: Cx) -> Result<BackupTarget> 
 }
 
 /// Remove a backup target that was added here. Its backups stay where they are; `backup_target_add` with the same name
-/// shows them again. Returns the name.
+/// shows them again.
 ///
-/// The owner's own targets cannot be removed.
+/// Returns the name. The owner's own targets cannot be removed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Remove {
@@ -108,10 +108,9 @@ async fn remove(backups: Arc<Backups>, Remove { target }: Remove, cx: Cx) -> Res
     Ok(Removed { target })
 }
 
-/// Mount the disk or share of a backup target where only root sees it. Fails if the disk or share is missing; a mounted
-/// one stays mounted.
+/// Mount the disk or share of a backup target where only root sees it.
 ///
-/// Returns the target as `backup_target_list` does.
+/// Fails if the disk or share is missing; a mounted one stays mounted. Returns the target as `backup_target_list` does.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Mount {
@@ -123,10 +122,10 @@ async fn mount(backups: Arc<Backups>, Mount { target }: Mount, cx: Cx) -> Result
     switch(&view(&backups, &cx), target, true).await
 }
 
-/// Unmount the disk or share of a backup target, so that it can be disconnected. Fails while a backup is written or
-/// read there.
+/// Unmount the disk or share of a backup target, so that it can be disconnected.
 ///
-/// Returns the target as `backup_target_list` does; `backup_target_mount` mounts it again.
+/// Fails while a backup is written or read there. Returns the target as `backup_target_list` does;
+/// `backup_target_mount` mounts it again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Umount {

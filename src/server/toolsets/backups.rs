@@ -82,10 +82,9 @@ struct Create {
     /// Whether to freeze a running container meanwhile.
     #[serde(default = "yes")]
     freeze: bool,
-    /// Which backups of the same container or path to keep on this target, such as `{"daily":7,"weekly":4}`; others are
-    /// deleted. Default: all.
+    /// Which backups of this container or path to keep on the target, such as `{"daily":7,"weekly":4}`; default: all.
     ///
-    /// They are deleted after the new one was read back.
+    /// Others are deleted after the new one was read back.
     keep: Option<BackupKeep>,
 }
 
@@ -122,8 +121,9 @@ async fn create(backups: Arc<Backups>, asked: Create, cx: Cx) -> Result<CreatedB
 }
 
 /// Restore a backup: replace its stopped container, which loses later changes, or create a new LXC container or host
-/// directory. Every byte is checked, and nothing changes until the copy is complete. Returns what was restored.
-/// `container_stop` stops the container, `container_start` starts it.
+/// directory. `container_stop` stops the container, `container_start` starts it.
+///
+/// Every byte is checked, and nothing changes until the copy is complete. Returns what was restored.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restore {
@@ -268,10 +268,10 @@ async fn list(backups: Arc<Backups>, asked: List, cx: Cx) -> Result<Listed> {
     })
 }
 
-/// Verify a backup: read all of it and return whether every byte is as written and the archive is readable. If not,
-/// `problem` has the reason. `backup_list` lists backups, `backup_restore` restores one.
+/// Verify a backup: read all of it and return whether every byte is as written and the archive is readable.
+/// `backup_list` lists backups, `backup_restore` restores one.
 ///
-/// Nothing is changed; a large backup takes time.
+/// If not, `problem` has the reason. Nothing is changed; a large backup takes time.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Verify {

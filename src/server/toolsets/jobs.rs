@@ -173,8 +173,10 @@ async fn output(jobs: Arc<Jobs>, asked: Output, cx: Cx) -> Result<Answer> {
     Ok(Answer::text(text).with_data_of_text(&read, &["output"], &cx))
 }
 
-/// Cancel one of your jobs: kill all processes that it started, including background ones, at once. Its work may be
-/// left half done. Returns how it ended; a job that has already ended is left as it is. `job_output` reads its output.
+/// Cancel one of your jobs: kill all processes that it started, including background ones, at once. `job_output` reads
+/// its output.
+///
+/// Its work may be left half done. Returns how it ended; a job that has already ended is left as it is.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Cancel {

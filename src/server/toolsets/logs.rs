@@ -64,7 +64,9 @@ type Limit = BoundedNumber<1, 200, 50>;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Query {
-    /// A running container; default: the host.
+    /// Default: the host.
+    ///
+    /// A container must run.
     container: Option<ContainerRef>,
     /// Only lines written by or about this unit.
     unit: Option<UnitName>,
@@ -114,7 +116,9 @@ async fn query(journal: Arc<Journal>, asked: Query, cx: Cx) -> Result<Answer> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Wait {
-    /// A running container; default: the host.
+    /// Default: the host.
+    ///
+    /// A container must run.
     container: Option<ContainerRef>,
     /// Only lines written by or about this unit.
     unit: Option<UnitName>,
@@ -164,10 +168,10 @@ async fn wait(journal: Arc<Journal>, asked: Wait, cx: Cx) -> Result<LogWaitResul
     })
 }
 
-/// Show the host's newest kernel messages, oldest first: disk and network failures, out-of-memory kills. Page to older
-/// lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. `logs_query` has those of services.
+/// Show the host's newest kernel messages, oldest first: disk and network failures, out-of-memory kills. `logs_query`
+/// has those of services.
 ///
-/// Without a journal, only those of this boot, and no `grep`.
+/// Page to older lines with `start_cursor` and `before: true`, to newer ones with `end_cursor`. Without a journal, only those of this boot, and no `grep`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Kernel {
@@ -211,7 +215,9 @@ async fn kernel(journal: Arc<Journal>, asked: Kernel, cx: Cx) -> Result<Answer> 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Boots {
-    /// A running container; default: the host.
+    /// Default: the host.
+    ///
+    /// A container must run.
     container: Option<ContainerRef>,
 }
 

@@ -19,8 +19,9 @@ pub fn tools(notification_sender: Arc<NotificationSender>) -> Toolset<Notificati
 }
 
 /// Send the owner a message, marked as yours, to their phone or another channel, and return the channel that accepted
-/// it. Fails if the channel rejects it or your hourly limit is reached. Use it if the owner must know before reading
-/// `notification_list`; send no secrets.
+/// it. Use it if the owner must know before reading `notification_list`; send no secrets.
+///
+/// Fails if the channel rejects it or your hourly limit is reached.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Send {

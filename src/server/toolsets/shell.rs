@@ -64,7 +64,9 @@ struct OnHost {
     command: Option<String>,
     /// A program and its arguments, instead of `command`.
     argv: Option<Vec<String>>,
-    /// Seconds until it is killed: 1 to 300, default 30. `timed_out` reports that.
+    /// Seconds until it is killed: 1 to 300, default 30.
+    ///
+    /// `timed_out` reports that.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user to run as; default: root.
@@ -105,7 +107,9 @@ struct InContainer {
     command: Option<String>,
     /// A program and its arguments, instead of `command`.
     argv: Option<Vec<String>>,
-    /// Seconds until it is killed: 1 to 300, default 30. `timed_out` reports that.
+    /// Seconds until it is killed: 1 to 300, default 30.
+    ///
+    /// `timed_out` reports that.
     #[serde(default)]
     timeout_s: Timeout,
     /// The user of the container to run as; default: root, in Docker and Podman the container's user.

@@ -27,8 +27,10 @@ pub fn tools(views: Arc<StateViews>) -> Toolset<StateViews> {
 }
 
 /// Read the state document, the current description of the server, or a part of it, with its revision:
-/// /public/serverInfo is the host, /public/packageData the containers. Of a value above 40 kB it returns the parts
-/// with their sizes. Fails if the path does not exist. `changes_since` shows later changes.
+/// /public/serverInfo is the host, /public/packageData the containers. Of a value above 40 kB it returns the parts with
+/// their sizes. `changes_since` shows later changes.
+///
+/// Fails for a missing path.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Get {

@@ -64,15 +64,15 @@ pub fn tools(sources: Arc<ChangeSources>) -> Toolset<ChangeSources> {
 }
 
 /// Say what changed since a time, default a day ago: containers, units, settings, packages, files of /etc, logins, and
-/// the calls behind it. With `revision`, list the state's patches (RFC 6902) after it; `resync` and the value as in
-/// `state_get` if the log does not go back that far.
+/// the calls behind it. With `revision`, list the state's patches (RFC 6902) after it.
+///
+/// If the log does not go back that far: `resync` and the value as in `state_get`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ChangesSince {
     /// The last revision you have, from `state_get` or an earlier answer.
     revision: Option<u64>,
-    /// Start of the summary: a time (RFC 3339), or an age such as `30min`, `2h` or `7d`; default: a
-    /// day ago.
+    /// Start of the summary: RFC 3339, or an age such as `30min` or `7d`; default: a day ago.
     since: Option<LogMoment>,
     /// Only changes at or below this JSON Pointer (RFC 6901); default: all.
     #[serde(default)]

@@ -27,7 +27,9 @@ pub fn tools(ui: Arc<Ui>) -> Toolset<Ui> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Put {
-    /// JSON Pointer (RFC 6901), such as /public/ui/notes, or /notes relative to it; missing parent objects are created.
+    /// JSON Pointer (RFC 6901), such as /public/ui/notes, or /notes relative to it.
+    ///
+    /// Missing parent objects are created.
     pointer: String,
     /// The JSON value to write, of any type; absent or null: remove.
     // Some clients reject a schema without a type, and most values are objects.

@@ -66,7 +66,9 @@ impl Changing for Toolset<SystemdUnits> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// A running container; default: the host.
+    /// Default: the host.
+    ///
+    /// A container must run.
     container: Option<ContainerRef>,
     /// Only unit names that match this pattern, such as `*.timer` or `docker-*`.
     name: Option<Pattern>,
@@ -135,9 +137,11 @@ async fn list(units: Arc<SystemdUnits>, asked: List, cx: Cx) -> Result<Listed> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Status {
-    /// The unit's full name, such as `nginx.service`.
+    /// The full name, such as `nginx.service`.
     unit: UnitName,
-    /// A running container; default: the host.
+    /// Default: the host.
+    ///
+    /// A container must run.
     container: Option<ContainerRef>,
 }
 
@@ -183,9 +187,11 @@ macro_rules! change {
         #[derive(Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         struct $change {
-            /// The unit's full name, such as `nginx.service`.
+            /// The full name, such as `nginx.service`.
             unit: UnitName,
-            /// A running container; default: the host.
+            /// Default: the host.
+            ///
+            /// A container must run.
             container: Option<ContainerRef>,
         }
 
@@ -197,7 +203,9 @@ macro_rules! change {
 
 change!(
     /// Start a systemd unit, wait until it runs or fails, at most 45 s, and return its state. A running unit is not
-    /// changed. After a failure, read `logs_query` with the unit.
+    /// changed.
+    ///
+    /// After a failure, read `logs_query` with the unit.
     Start,
     start
 );
@@ -219,14 +227,18 @@ change!(
 change!(
     /// Stop a systemd unit, wait until it has ended, at most 45 s, and return its state. Its service becomes
     /// unavailable, and units that require it stop too. An enabled unit starts again at boot: `unit_disable`
-    /// prevents that. Not allowed: gatewren's own units, and units that shut the host down.
+    /// prevents that.
+    ///
+    /// Not allowed: gatewren's own units, and units that shut the host down.
     Stop,
     stop
 );
 
 change!(
     /// Restart a systemd unit, or start it if stopped; its service is interrupted. Waits until it runs or fails, at
-    /// most 45 s, and returns its state. After a failure, read `logs_query` with the unit.
+    /// most 45 s, and returns its state.
+    ///
+    /// After a failure, read `logs_query` with the unit.
     Restart,
     restart
 );

@@ -54,7 +54,9 @@ pub fn tools(updates: Arc<Updates>) -> Toolset<Updates> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Check {
-    /// A running container; default: the host.
+    /// Default: the host.
+    ///
+    /// A container must run.
     container: Option<ContainerRef>,
     /// Refresh the lists first, if allowed; host only.
     #[serde(default)]
@@ -85,12 +87,16 @@ async fn check(updates: Arc<Updates>, asked: Check, cx: Cx) -> Result<UpdateChec
 }
 
 /// Install apt updates on the host or in a running container: all, security only, or the named packages. Services may
-/// restart. Keeps changed configuration files, does not downgrade. Returns the changes, and whether to reboot.
-/// `update_check` lists updates, `update_run` protects and checks too.
+/// restart. Returns the changes, and whether to reboot. `update_check` lists updates, `update_run` protects and checks
+/// too.
+///
+/// Keeps changed configuration files, does not downgrade.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Apply {
-    /// A running container; default: the host.
+    /// Default: the host.
+    ///
+    /// A container must run.
     ///
     /// Waits up to five minutes for another apt, and names its process. In a container without systemd, the upgrade
     /// stops with gatewren, and the next run finishes it.
@@ -147,8 +153,9 @@ async fn plan(updates: Arc<Updates>, asked: Plan, cx: Cx) -> Result<UpdatePlan> 
 }
 
 /// Install the updates of an `update_plan`, one by one: save the container, upgrade, check units, ports and packages,
-/// restore if asked. Returns each result. Installs the plan exactly, or all offered with `refresh`; the host is not
-/// saved.
+/// restore if asked. Installs the plan exactly, or all offered with `refresh`; the host is not saved.
+///
+/// Returns each result.
 #[derive(Deserialize, JsonSchema)]
 #[serde(try_from = "RunFields")]
 #[schemars(with = "RunFields")]
@@ -220,7 +227,9 @@ async fn run(updates: Arc<Updates>, Run(wanted): Run, cx: Cx) -> Result<UpdateRu
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct History {
-    /// A running container; default: the host.
+    /// Default: the host.
+    ///
+    /// A container must run.
     container: Option<ContainerRef>,
     /// Maximum apt runs, 1 to 50.
     #[serde(default)]

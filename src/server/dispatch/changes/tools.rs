@@ -30,10 +30,10 @@ pub fn change_tools(vault: Arc<Vault>) -> Toolset<Vault> {
         .titled("Withdraw a proposal")
 }
 
-/// Show the status and result of a change that you proposed, including the owner's decision. Subscribe to
-/// `gatewren:///changes/{id}` to be notified when it changes.
+/// Show the status and result of a change that you proposed, including the owner's decision.
 ///
-/// Only your own changes are found; `change_list` lists them.
+/// Subscribe to `gatewren:///changes/{id}` to be notified when it changes. Only your own changes are found;
+/// `change_list` lists them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Get {
@@ -78,8 +78,9 @@ async fn list(vault: Arc<Vault>, List { all }: List, cx: Cx) -> Result<Listed> {
     })
 }
 
-/// Withdraw a change that you proposed, and return its status. A change that is already running cannot be
-/// withdrawn. `change_list` lists the pending ones.
+/// Withdraw a change that you proposed, and return its status. `change_list` lists the pending ones.
+///
+/// A change that is already running cannot be withdrawn.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Withdraw {

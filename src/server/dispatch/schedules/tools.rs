@@ -147,10 +147,10 @@ async fn list(vault: Arc<Vault>, List { schedule }: List, cx: Cx) -> Result<Answ
     })?)
 }
 
-/// Pause one of your schedules, so that it does not run, or resume it with `paused` false. Returns the schedule.
-/// `schedule_delete` removes it.
+/// Pause one of your schedules, so that it does not run, or resume it with `paused` false. `schedule_delete` removes
+/// it.
 ///
-/// Missed times are not made up for.
+/// Returns the schedule. Missed times are not made up for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Pause {

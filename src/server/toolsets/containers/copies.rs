@@ -115,13 +115,15 @@ async fn keep(lxc: Arc<Lxc>, Keep { container, comment }: Keep, cx: Cx) -> Resul
 }
 
 /// Restore an LXC container's files and settings from a snapshot and return its details. Later changes are lost. The
-/// container must be stopped (`container_rebuild` stops and starts it). Nothing is changed until the copy is complete.
+/// container must be stopped (`container_rebuild` stops and starts it).
+///
+/// Nothing is changed until the copy is complete.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restore {
     /// The container's name. `container_list` shows it.
     container: ContainerRef,
-    /// The snapshot's name, as `container_snapshot_list` shows it.
+    /// The name, as in `container_snapshot_list`.
     snapshot: SnapshotName,
 }
 
@@ -147,7 +149,7 @@ async fn restore(
 struct Forget {
     /// The container's name. `container_list` shows it.
     container: ContainerRef,
-    /// The snapshot's name, as `container_snapshot_list` shows it.
+    /// The name, as in `container_snapshot_list`.
     snapshot: SnapshotName,
 }
 
@@ -177,7 +179,7 @@ type Grace = BoundedNumber<0, 40, 10>;
 struct Rebuild {
     /// The container's name. `container_list` shows it.
     container: ContainerRef,
-    /// The snapshot's name, as `container_snapshot_list` shows it.
+    /// The name, as in `container_snapshot_list`.
     snapshot: Option<SnapshotName>,
     /// Seconds to wait for a clean shutdown, at most 40; 0 forces it at once.
     #[serde(default)]
@@ -203,9 +205,9 @@ async fn rebuild(lxc: Arc<Lxc>, asked: Rebuild, cx: Cx) -> Result<Rebuilt> {
 }
 
 /// Clone a stopped LXC container under a new name, with its own hardware addresses and host name, and return its
-/// details. Fails if it is running. The clone is stopped until `container_start`.
+/// details. The clone is stopped until `container_start`.
 ///
-/// An interrupted clone leaves nothing behind.
+/// Fails if it is running. An interrupted clone leaves nothing behind.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Clone {

@@ -86,9 +86,9 @@ async fn read(lxc: Arc<Lxc>, asked: Read, cx: Cx) -> Result<InsidePart> {
 }
 
 /// Write a file in the root file system of a container, completely or not at all, and return its size. The old content
-/// is lost; `container_file_read` shows it first. The directory must exist. Fails for a link.
+/// is lost; `container_file_read` shows it first.
 ///
-/// Owner and permissions are kept; a new file gets the directory's owner.
+/// The directory must exist. Fails for a link. Owner and permissions are kept; a new file gets the directory's owner.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {

@@ -100,8 +100,9 @@ async fn info(lxc: Arc<Lxc>, Info { container }: Info, cx: Cx) -> Result<Contain
     })
 }
 
-/// Measure usage and limits of running containers: memory, CPU, processes, disk and network traffic. Fails for a
-/// stopped container; `container_list` shows which ones run.
+/// Measure usage and limits of running containers: memory, CPU, processes, disk and network traffic.
+///
+/// Fails for a stopped container; `container_list` shows which ones run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stats {
@@ -141,10 +142,10 @@ async fn stats(lxc: Arc<Lxc>, Stats { container }: Stats, cx: Cx) -> Result<Meas
     })
 }
 
-/// Show the addresses and open ports of a running container. Fails if it is not running.
+/// Show the addresses and open ports of a running container.
 ///
-/// Whether other machines can reach them depends on the network between; `network_addresses` shows how the host is
-/// reached.
+/// Fails if it is not running. Whether other machines can reach them depends on the network between;
+/// `network_addresses` shows how the host is reached.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Ports {

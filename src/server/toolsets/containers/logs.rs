@@ -39,7 +39,9 @@ pub fn tools(lxc: Arc<Lxc>, journal: Arc<Journal>) -> Toolset<ContainerLogs> {
 struct Logs {
     /// The container's name. `container_list` shows it.
     container: ContainerRef,
-    /// The log to read; default: the first available. LXC's log shows why a start failed.
+    /// The log to read; default: the first available.
+    ///
+    /// LXC's log shows why a start failed.
     source: Option<LogSource>,
     /// The number of lines, at most 1000.
     #[serde(default)]

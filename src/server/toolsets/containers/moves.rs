@@ -29,7 +29,9 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
 }
 
 /// Show where an LXC container's files are, how large they are, and the places where they could be, with their free
-/// space. `container_move` moves them. Fails for Docker and Podman, and lists no place that the owner has not named.
+/// space. `container_move` moves them.
+///
+/// Fails for Docker and Podman, and lists no place that the owner has not named.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Storage {
@@ -45,9 +47,10 @@ async fn storage(lxc: Arc<Lxc>, asked: Storage, cx: Cx) -> Result<ContainerStora
 /// How many seconds a container has to shut down by itself before it is killed.
 type Grace = BoundedNumber<0, 40, 10>;
 
-/// Move an LXC container to a place of `container_storage`: it is stopped, copied and started again, and returns where it
-/// is. If a step fails, it runs where it was. The old copy stays until a call with `remove_old`. Not for LVM, ZFS,
-/// overlays and Proxmox.
+/// Move an LXC container to a place of `container_storage`: it is stopped, copied and started again, and returns where
+/// it is. The old copy stays until a call with `remove_old`.
+///
+/// If a step fails, it runs where it was. Not for LVM, ZFS, overlays and Proxmox.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Relocate {

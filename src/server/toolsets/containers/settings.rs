@@ -125,8 +125,9 @@ async fn config_get(
 }
 
 /// Change a container's settings and return all of them; omitted settings do not change. In LXC they apply at its next
-/// start (`container_restart`), and the old configuration is kept as `config.old`. In Docker and Podman only memory and
-/// CPU can be changed, at once.
+/// start (`container_restart`). In Docker and Podman only memory and CPU can be changed, at once.
+///
+/// In LXC the old configuration is kept as `config.old`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConfigSet {

@@ -241,10 +241,11 @@ struct StackChanged {
     containers: Vec<MemberChange>,
 }
 
-/// Start the containers of a Compose stack that do not run, those that others depend on first. Waits up to 40 s for
-/// services that must be healthy. `container_start` starts one.
+/// Start the containers of a Compose stack that do not run, those that others depend on first. `container_start` starts
+/// one.
 ///
-/// If some do not start, the error lists all. Refused as not found unless you may see every container of it.
+/// Waits up to 40 s for services that must be healthy. If some do not start, the error lists all. Refused as not found
+/// unless you may see every container of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Start {
@@ -274,10 +275,11 @@ async fn stop(lxc: Arc<Lxc>, Stop { stack, grace_s }: Stop, cx: Cx) -> Result<St
     change(&lxc, &stack, StackAction::Stop(grace_s.seconds()), &cx).await
 }
 
-/// Restart a Compose stack: stop all containers, then start all, in the order of their dependencies. New images and
-/// changed files take no effect. `container_restart` restarts one.
+/// Restart a Compose stack: stop all containers, then start all, in the order of their dependencies.
+/// `container_restart` restarts one.
 ///
-/// If some fail, the error lists all. Refused as not found unless you may see every container of it.
+/// New images and changed files take no effect. If some fail, the error lists all. Refused as not found unless you may
+/// see every container of it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restart {

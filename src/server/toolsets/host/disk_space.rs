@@ -30,10 +30,9 @@ pub fn tools(reports: Arc<DiskReports>) -> Toolset<DiskReports> {
 }
 
 /// Show what fills the disks of the host and its containers: free space, largest directories, sizes of containers, and
-/// `items` that can go (caches, journal, old kernels, core dumps, snapshots, unused volumes and images), largest first.
-/// `disk_cleanup` deletes items.
+/// `items` that can go, largest first. `disk_cleanup` deletes items.
 ///
-/// Counts for 25 s at most.
+/// Items are caches, journal, old kernels, core dumps, snapshots, unused volumes and images. Takes at most 25 s.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Report {}
@@ -44,7 +43,9 @@ async fn report(reports: Arc<DiskReports>, Report {}: Report, cx: Cx) -> Result<
 }
 
 /// Delete items of `disk_report` to free disk space; most cannot be undone. Copy `id` and `bytes` of each from the
-/// report: what has grown since, or is in use now, stays. Returns the freed bytes or the error of each item.
+/// report: what has grown since, or is in use now, stays.
+///
+/// Returns the freed bytes or the error of each item.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Cleanup {

@@ -90,9 +90,10 @@ async fn list(files: Arc<HostFiles>, asked: List, cx: Cx) -> Result<Listed> {
     })
 }
 
-/// Find files and directories below a host directory, by name, by text in them, or both. Does not follow links or leave
-/// the file system. Searches only the first MB of each file. `truncated` means that the search stopped early.
-/// `file_read` reads a result.
+/// Find files and directories below a host directory, by name, by text in them, or both. `truncated` means that the
+/// search stopped early. `file_read` reads a result.
+///
+/// Searches only the first MB of each file. Does not follow links or leave the file system.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Search {
@@ -132,8 +133,10 @@ async fn search(files: Arc<HostFiles>, asked: Search, cx: Cx) -> Result<Found> {
     })
 }
 
-/// Read a host file, or a part of it: text as `text`, anything else as `base64`. Continue at `next_offset`. Paths that
-/// the owner does not allow are rejected. `file_list` and `file_search` find files.
+/// Read a host file, or a part of it: text as `text`, anything else as `base64`. Continue at `next_offset`. `file_list`
+/// and `file_search` find files.
+///
+/// Paths that the owner does not allow are rejected.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Read {
@@ -200,9 +203,11 @@ fn as_text(part: FilePart, offset: u64) -> Part {
     }
 }
 
-/// Write a whole host file atomically, as root. The directory must exist; fails for a link. An existing file keeps
-/// owner and permissions; its old version is kept as the name plus `~`, replacing an older one. A new one is root's,
-/// readable by others. To change a part, first `file_read` all of it.
+/// Write a whole host file atomically, as root. An existing file keeps
+/// owner and permissions; its old version is kept as the name plus `~`, replacing an older one. To change a part, first
+/// `file_read` all of it.
+///
+/// The directory must exist; fails for a link. A new file is root's, readable by others.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Write {

@@ -43,8 +43,9 @@ async fn check(firmware: Arc<Firmware>, asked: Check, cx: Cx) -> Result<Firmware
 }
 
 /// Install newer firmware on one device of the host, or on all that have it, and return the changes. It cannot be
-/// cancelled; the host must not lose power during it. The host is never restarted: the answer says if firmware needs
-/// that (`server_restart`). Check first with `firmware_check`.
+/// cancelled; the host must not lose power during it.
+///
+/// Check first with `firmware_check`. The host is never restarted: the answer says if firmware needs that (`server_restart`).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Update {

@@ -33,9 +33,10 @@ pub fn tools(power: Arc<Power>) -> Toolset<Power> {
 /// The delay in seconds: long enough for the answer to be sent first, at most a day.
 type Delay = BoundedNumber<5, 86_400, 15>;
 
-/// Restart the host some seconds after the answer, and return the plan, which replaces an earlier one. Everything on it
-/// ends, containers too, and starts again if set to. Fails while a program holds an inhibitor lock, such as a running
-/// upgrade. `server_cancel_shutdown` cancels it.
+/// Restart the host some seconds after the answer, and return the plan. Everything on it
+/// ends, containers too, and starts again if set to. `server_cancel_shutdown` cancels it.
+///
+/// The plan replaces an earlier one. Fails while a program holds an inhibitor lock, such as a running upgrade.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Restart {
@@ -46,9 +47,10 @@ struct Restart {
     reason: Option<String>,
 }
 
-/// Shut down the host some seconds after the answer, and return the plan, which replaces an earlier one. The host
-/// cannot be switched on again through this server. Fails while a program holds an inhibitor lock, such as a running
-/// upgrade. `server_cancel_shutdown` cancels it.
+/// Shut down the host some seconds after the answer, and return the plan. The host
+/// cannot be switched on again through this server. `server_cancel_shutdown` cancels it.
+///
+/// The plan replaces an earlier one. Fails while a program holds an inhibitor lock, such as a running upgrade.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Shutdown {
@@ -96,8 +98,9 @@ async fn plan(
     })
 }
 
-/// Cancel a restart or shutdown that was planned with `server_restart` or otherwise. Returns whether one was planned;
-/// if not, nothing is done.
+/// Cancel a restart or shutdown that was planned with `server_restart` or otherwise.
+///
+/// Returns whether one was planned; if not, nothing is done.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Cancel {}

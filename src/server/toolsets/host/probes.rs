@@ -50,10 +50,9 @@ pub fn tools(network: Arc<Network>, with_firewall: bool) -> Toolset<Network> {
         .startos("net.forward.dump-table", &[])
 }
 
-/// Ping a machine from the host (ICMP echo). Returns the number of replies and their times. `network_check_port` tries
-/// a TCP connection instead.
+/// Ping a machine from the host (ICMP echo). `network_check_port` tries a TCP connection instead.
 ///
-/// A machine that does not answer may still be up: many drop pings.
+/// Returns the number of replies and their times. A machine that does not answer may still be up: many drop pings.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Ping {
@@ -117,8 +116,10 @@ impl RecordType {
     }
 }
 
-/// Query one name server, and return its answer, status and time. Default `server`: the host's first, so two calls can
-/// compare two servers. Queries the server directly, not `/etc/hosts`, which `dns_config` shows.
+/// Query one name server, and return its answer, status and time.
+///
+/// Default `server`: the host's first, so two calls can compare two servers. Queries the server directly, not
+/// `/etc/hosts`, which `dns_config` shows.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Query {
@@ -163,10 +164,10 @@ async fn config(network: Arc<Network>, Config { interface }: Config, _: Cx) -> R
     }
 }
 
-/// Set the host's name servers permanently; without any, the network sets them again. Returns the same as `dns_config`.
+/// Set the host's name servers permanently; without any, the network sets them again.
 ///
-/// Fails if none answers, or if a program such as dhclient writes `/etc/resolv.conf`. If the host then gets no answer
-/// through them, the old ones are restored, and the error says so.
+/// Returns the same as `dns_config`. Fails if none answers, or if a program such as dhclient writes `/etc/resolv.conf`.
+/// If the host then gets no answer through them, the old ones are restored, and the error says so.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetStatic {
@@ -184,9 +185,10 @@ async fn set_static(
     set.map_err(failed)
 }
 
-/// Show the host's firewall rules as data, with tables and chains, as nftables reports them. Includes rules made with
-/// iptables-nft, not those of iptables-legacy. Long lists continue at `next_offset`. `network_listeners` shows the open
-/// ports behind it.
+/// Show the host's firewall rules as data, with tables and chains, as nftables reports them. `network_listeners` shows
+/// the open ports behind it.
+///
+/// Long lists continue at `next_offset`. Includes rules made with iptables-nft, not those of iptables-legacy.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rules {

@@ -20,10 +20,11 @@ pub fn tools(processes: Arc<Processes>) -> Toolset<Processes> {
         .titled("Top processes")
 }
 
-/// List the host's processes that use the most CPU, measured over a third of a second, or memory. Each has its user,
-/// command line, age, and container or systemd unit. `container_stats` sums up containers, `unit_status` a unit.
+/// List the host's processes that use the most CPU, measured over a third of a second, or memory. `container_stats`
+/// sums up containers, `unit_status` a unit.
 ///
-/// Includes processes in containers. Secrets in command lines are left out.
+/// Each has its user, command line, age, and container or systemd unit. Includes processes in containers. Secrets in
+/// command lines are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Top {

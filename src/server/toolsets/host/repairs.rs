@@ -24,14 +24,17 @@ pub fn tools(storage: Arc<Storage>) -> Toolset<Storage> {
         .long()
 }
 
-/// Check and repair one file system, md array or ZFS pool (give exactly one of the arguments), and return its state. A
-/// large btrfs takes hours. Damaged files of an unmounted disk may be lost. Fails if it is in use or has no such check.
+/// Check and repair one file system, md array or ZFS pool (give exactly one of the arguments), and return its state.
+/// Damaged files of an unmounted disk may be lost.
 ///
-/// Arrays and pools continue after the answer: see `disk_health`.
+/// A large btrfs takes hours. Fails if it is in use or has no such check. Arrays and pools continue after the answer:
+/// see `disk_health`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Repair {
-    /// A mount point, such as `/` or `/srv`. btrfs is read completely now; ext4 is checked at the next boot.
+    /// A mount point, such as `/` or `/srv`.
+    ///
+    /// btrfs is read completely now; ext4 is checked at the next boot.
     path: Option<String>,
     /// An unmounted disk or partition, such as `sdb1`; it is checked at once.
     disk: Option<String>,

@@ -69,9 +69,10 @@ pub fn zram_tools(settings: Arc<HostConfiguration>) -> Toolset<HostConfiguration
         .startos("server.experimental.zram", &[("enable", "enabled")])
 }
 
-/// Set the host's network name, display name, or both, and return the settings. Also updates `/etc/hosts`. Fails for an
-/// invalid host name. Running programs keep the old name until they restart; certificates and other machines are not
-/// updated. `server_info` shows it.
+/// Set the host's network name, display name, or both, and return the settings. `server_info` shows it.
+///
+/// Running programs keep the old name until they restart; certificates and other machines are not updated. Also updates
+/// `/etc/hosts`. Fails for an invalid host name.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetHostname {
@@ -97,8 +98,9 @@ async fn set_hostname(
     settings.set(setting, cx.reference()).await.map_err(failed)
 }
 
-/// Set the host's time zone, and return the settings. Fails for an unknown zone. Does not change the clock.
-/// `server_time` shows both.
+/// Set the host's time zone, and return the settings. Does not change the clock. `server_time` shows both.
+///
+/// Fails for an unknown zone.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetTimezone {
@@ -115,8 +117,9 @@ async fn set_timezone(
     settings.set(setting, cx.reference()).await.map_err(failed)
 }
 
-/// Set the host's locale, generating it first if missing, and return the settings. Fails for an unknown locale. Running
-/// programs keep theirs until restarted: `unit_restart` or `server_restart`.
+/// Set the host's locale, generating it first if missing, and return the settings.
+///
+/// Running programs keep theirs until restarted: `unit_restart` or `server_restart`. Fails for an unknown locale.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetLanguage {
@@ -133,8 +136,9 @@ async fn set_language(
     settings.set(setting, cx.reference()).await.map_err(failed)
 }
 
-/// Set the host's keyboard layout, and return the settings. Fails for an unknown layout. The console uses it after a
-/// restart of the host (`server_restart`).
+/// Set the host's keyboard layout, and return the settings.
+///
+/// The console uses it after a restart of the host (`server_restart`). Fails for an unknown layout.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetKeyboard {
@@ -164,7 +168,9 @@ async fn set_keyboard(
 }
 
 /// Set the CPU frequency governor until the next boot, and return the current and the available ones; without `set`,
-/// only show them. Fails for an unknown governor. `server_metrics` shows temperatures.
+/// only show them. `server_metrics` shows temperatures.
+///
+/// Fails for an unknown governor.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Governor {
@@ -183,9 +189,10 @@ async fn governor(
 }
 
 /// Turn compressed swap (zram) on or off until the next boot, and return its state; without `enabled`, only show it.
-/// The device has half the memory's size. `server_metrics` shows memory and swap.
+/// `server_metrics` shows memory and swap.
 ///
-/// Fails if another program made it (left as it is), or if swapped-out data does not fit in memory.
+/// The device has half the memory's size. Fails if another program made it (left as it is), or if swapped-out data does
+/// not fit in memory.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Zram {

@@ -47,8 +47,10 @@ async fn list(ssh: Arc<Ssh>, List {}: List, cx: Cx) -> Result<Listed> {
     Ok(Listed { accounts })
 }
 
-/// Allow SSH login with a public key, permanently, and return its fingerprint. Options before the key are rejected; an
-/// existing key is not changed. Ask the user first whose key it is. Check with `ssh_key_list`.
+/// Allow SSH login with a public key, permanently, and return its fingerprint. Ask the user first whose key it is.
+/// Check with `ssh_key_list`.
+///
+/// Options before the key are rejected; an existing key is not changed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Add {

@@ -29,8 +29,10 @@ pub fn tools(storage: Arc<Storage>, with_health: bool) -> Toolset<Storage> {
         .offers_task()
 }
 
-/// Show the size of a host directory and its largest subdirectories, on its own file system. Takes minutes on a large
-/// disk, and gives up after two: start deeper then. `disk_list` shows how full file systems are.
+/// Show the size of a host directory and its largest subdirectories, on its own file system. `disk_list` shows how full
+/// file systems are.
+///
+/// Takes minutes on a large disk, and gives up after two: start deeper then.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Usage {

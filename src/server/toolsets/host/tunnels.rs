@@ -28,7 +28,9 @@ pub fn tools(network: Arc<Network>) -> Toolset<Network> {
 }
 
 /// List the host's `WireGuard` tunnels: which have a profile, which are up, and each peer's endpoint, allowed
-/// addresses, last handshake and traffic. Keys are not shown. `tunnel_up` brings one up.
+/// addresses, last handshake and traffic. `tunnel_up` brings one up.
+///
+/// Keys are not shown.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct List {}
@@ -45,8 +47,9 @@ async fn list(network: Arc<Network>, List {}: List, cx: Cx) -> Result<Tunnels> {
 }
 
 /// Bring up a `WireGuard` tunnel of the host from its profile in `/etc/wireguard`, with its routes and commands, and
-/// return its state. Fails without a profile. A tunnel that takes all traffic may cut this connection. `tunnel_list`
-/// lists the profiles.
+/// return its state. A tunnel that takes all traffic may cut this connection. `tunnel_list` lists the profiles.
+///
+/// Fails without a profile.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Up {
@@ -54,8 +57,10 @@ struct Up {
     tunnel: String,
 }
 
-/// Bring down a `WireGuard` tunnel of the host, and return its state. Fails without a profile. Connections through it,
-/// perhaps this client's, are cut. `tunnel_up` brings it up again.
+/// Bring down a `WireGuard` tunnel of the host, and return its state. Connections through it, perhaps this client's,
+/// are cut. `tunnel_up` brings it up again.
+///
+/// Fails without a profile.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Down {

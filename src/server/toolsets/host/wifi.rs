@@ -52,7 +52,9 @@ pub fn country_tools(network: Arc<Network>) -> Toolset<Network> {
 }
 
 /// Show the host's Wi-Fi radio, the connected network and its signal, the saved networks, and those with a password in
-/// the owner's file. Fails if `NetworkManager` does not run. `wifi_scan` lists networks in range.
+/// the owner's file. `wifi_scan` lists networks in range.
+///
+/// Fails if `NetworkManager` does not run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Status {
@@ -65,8 +67,9 @@ async fn status(network: Arc<Network>, Status { ssid }: Status, cx: Cx) -> Resul
     status.map_err(failed)
 }
 
-/// Scan for Wi-Fi networks, and list the 64 strongest with their security. Names are chosen by strangers. Takes some
-/// seconds; fails if the radio is off. `wifi_connect` connects to one.
+/// Scan for Wi-Fi networks, and list the 64 strongest with their security. `wifi_connect` connects to one.
+///
+/// Names are chosen by strangers. Takes some seconds; fails if the radio is off.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Scan {}
@@ -88,7 +91,9 @@ async fn scan(network: Arc<Network>, Scan {}: Scan, cx: Cx) -> Result<ScannedNet
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Connect {
-    /// The name, as in `wifi_scan`. The password is not an argument: the owner writes it into a file that
+    /// The name, as in `wifi_scan`.
+    ///
+    /// The password is not an argument: the owner writes it into a file that
     /// `wifi_networks` names.
     ssid: Ssid,
 }
@@ -97,8 +102,10 @@ async fn connect(network: Arc<Network>, Connect { ssid }: Connect, cx: Cx) -> Re
     change(&network, WifiAction::Connect { ssid }, &cx).await
 }
 
-/// Forget a saved Wi-Fi network, disconnect from it if connected, and return the status. The connected network can only
-/// be forgotten while a cable is plugged in. `wifi_connect` connects to another.
+/// Forget a saved Wi-Fi network, disconnect from it if connected, and return the status. `wifi_connect` connects to
+/// another.
+///
+/// The connected network can only be forgotten while a cable is plugged in.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Forget {
@@ -110,8 +117,10 @@ async fn forget(network: Arc<Network>, Forget { ssid }: Forget, cx: Cx) -> Resul
     change(&network, WifiAction::Forget { ssid }, &cx).await
 }
 
-/// Turn the host's Wi-Fi radio on or off, permanently, and return the status. Turning it off fails while no cable is
-/// plugged in. Clients on Wi-Fi, perhaps this one, are disconnected. `wifi_status` shows it.
+/// Turn the host's Wi-Fi radio on or off, permanently, and return the status. Clients on Wi-Fi, perhaps this one, are
+/// disconnected. `wifi_status` shows it.
+///
+/// Turning it off fails while no cable is plugged in.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Enable {
@@ -123,9 +132,11 @@ async fn enable(network: Arc<Network>, Enable { enabled }: Enable, cx: Cx) -> Re
     change(&network, WifiAction::Enable { enabled }, &cx).await
 }
 
-/// Set the Wi-Fi country, which defines the allowed channels and power, permanently, and return the status. Fails
-/// without a change if the kernel has no rules for the country. A country on the kernel command line returns at the
-/// next boot. `wifi_scan` then lists what is allowed.
+/// Set the Wi-Fi country, which defines the allowed channels and power, permanently, and return the status. `wifi_scan`
+/// then lists what is allowed.
+///
+/// Fails without a change if the kernel has no rules for the country. A country on the kernel command line returns at
+/// the next boot.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Country {
