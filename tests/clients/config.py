@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import model
+
 NAME, ADDRESS, FOLDER = sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_text().splitlines()[0]), sys.argv[3]
 STATE = pathlib.Path(sys.argv[2]).parent / "state"
 TOKEN = ADDRESS["token"]
@@ -218,8 +220,14 @@ def gemini(home):
     expect("gatewren" in said and "Connected" in said, said)
 
 
+def asks_who_it_is(command, env):
+    """A session of a client, in which its model asks for `whoami`: what the client prints has the server's answer."""
+    said = run([*command, "Which agent are you?"], env, cwd=env["HOME"], stdin=subprocess.DEVNULL)
+    expect('"agent":"agent_' in said and '"policy":"' in said, said)
+
+
 def codex(home):
-    """It lists what it was told without asking the server."""
+    """Its list does not ask the server; a session with a model of one's own does."""
     text, words = told()
     expect("CODEX_CA_CERTIFICATE=" in words, words)
     folder = pathlib.Path(home, ".codex")
@@ -233,6 +241,13 @@ def codex(home):
     expect(transport["type"] == "streamable_http" and transport["url"] == ADDRESS["url"], entry)
     expect(transport["bearer_token_env_var"] == "GATEWREN_TOKEN", entry)
     expect("gatewren" in run(["codex", "mcp", "get", "gatewren"], env), "it does not know it")
+    session = ["codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+    with model.served() as api:
+        own = {"name": "own", "base_url": api, "wire_api": "responses"}
+        chosen = [f"model_providers.own.{key}={json.dumps(value)}" for key, value in own.items()]
+        for option in ("model=m", "model_provider=own", *chosen):
+            session += ["-c", option]
+        asks_who_it_is(session, {**env, "CODEX_CA_CERTIFICATE": ADDRESS["ca"]})
     env["HOME"] = edited(home, ".codex/config.toml", 'model = "m" # mine\n\n[mcp_servers.other]\nurl = "https://o/"\n')
     said = run(["codex", "mcp", "get", "gatewren"], env)
     expect(ADDRESS["url"] in said and "GATEWREN_TOKEN" in said, said)
@@ -259,7 +274,7 @@ def opencode(home):
 
 
 def copilot(home):
-    """Without an account it starts no session: it lists what it was given."""
+    """Without an account it starts a session only with a model of one's own."""
     text, _ = told()
     env = environment(home, GATEWREN_TOKEN=TOKEN, NODE_EXTRA_CA_CERTS=ADDRESS["ca"])
     run(["bash", "-c", text], env)
@@ -271,6 +286,10 @@ def copilot(home):
     env["HOME"] = edited(home, ".copilot/mcp-config.json", "{}")
     said = run(["copilot", "mcp", "get", "gatewren"], env)
     expect("Type: http" in said and ADDRESS["url"] in said and "* (all)" in said, said)
+    with model.served() as api:
+        own = {"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": api, "COPILOT_MODEL": "m"}
+        for who in (home, env["HOME"]):
+            asks_who_it_is(["copilot", "--allow-all-tools", "-p"], {**env, **own, "HOME": who})
 
 
 LIBRECHAT = """
