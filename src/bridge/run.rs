@@ -46,24 +46,33 @@ pub async fn run(
     let writing = tokio::spawn(write_all(output, lines));
     let (sender, mut arrivals) = mpsc::channel(QUEUED);
     let reading = tokio::spawn(read_all(input, sender));
+    let stop_reading = reading.abort_handle();
+    let drained = async {
+        let _ = reading.await;
+        tokio::time::sleep(DRAIN).await;
+    };
+    tokio::pin!(drained);
     let mut bridge = Bridge {
         link: Arc::new(BridgeState::new(server, client_output.clone())),
+        greeting: JoinSet::new(),
         requests: JoinSet::new(),
         streams: JoinSet::new(),
         listens: false,
     };
     loop {
         tokio::select! {
-            line = arrivals.recv() => match line {
+            line = arrivals.recv(), if bridge.greeting.is_empty() => match line {
                 Some(line) => bridge.take(line).await,
                 None => break,
             },
+            Some(_) = bridge.greeting.join_next() => {}
+            () = &mut drained, if !bridge.greeting.is_empty() => break,
             Some(_) = bridge.requests.join_next() => {}
             Some(_) = bridge.streams.join_next() => {}
             () = client_output.closed() => break,
         }
     }
-    reading.abort();
+    stop_reading.abort();
     bridge.end().await;
     drop((bridge, client_output));
     let _ = tokio::time::timeout(FAREWELL, writing).await;
@@ -87,6 +96,9 @@ async fn read_all(input: impl AsyncRead + Unpin, sender: mpsc::Sender<Line>) {
 /// Forwards the client's messages.
 struct Bridge {
     link: Arc<BridgeState>,
+    /// `initialize` under way. Messages behind it wait for its answer: they belong to the session that it begins, and
+    /// some clients do not wait.
+    greeting: JoinSet<()>,
     /// Requests that the client waits for.
     requests: JoinSet<()>,
     /// Long-lived streams.
@@ -137,6 +149,9 @@ impl Bridge {
         let listens = request.method == "subscriptions/listen";
         let (done, shared) = (id.clone(), link.clone());
         let carrier = match &version {
+            None if !may_end => self
+                .greeting
+                .spawn(stateful::forward(shared, request, body)),
             None => self.requests.spawn(async move {
                 stateful::forward(shared.clone(), request, body).await;
                 shared.remove_request(&done);
@@ -204,6 +219,7 @@ impl Bridge {
     async fn end(&mut self) {
         let drained = async { while self.requests.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(DRAIN, drained).await;
+        self.greeting.shutdown().await;
         self.requests.shutdown().await;
         self.streams.shutdown().await;
         let session = self.link.session();

@@ -359,6 +359,26 @@ fn what_is_asked_while_the_server_is_away_is_answered_when_it_is_back() {
 }
 
 #[test]
+fn lines_behind_initialize_wait_for_the_session_that_it_begins() {
+    let place = Box::new();
+    let server = place.start();
+    let mut pipe = place.bridge(&server, &[]);
+    let who = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": who });
+    pipe.ask(0, "initialize", params);
+    pipe.ask(1, "ping", json!({}));
+    pipe.notify("notifications/initialized", &json!({}));
+    let call = json!({ "name": "whoami", "arguments": {} });
+    pipe.ask(2, "tools/call", call);
+    pipe.close();
+    assert!(pipe.answer(0)["result"]["serverInfo"].is_object());
+    for answer in answers(&mut pipe, vec![1, 2]) {
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    pipe.ends_well();
+}
+
+#[test]
 fn a_session_that_was_forgotten_is_begun_again_without_the_client() {
     if !has_sqlite3() {
         return;

@@ -120,7 +120,8 @@ async fn set_up(args: &InitArgs) -> Result<InitReport, String> {
             .map(|key| format!("{key} in {}", fragment.path().display())),
     );
     if makes_way {
-        done.changed.push("the certificate authority".to_owned());
+        let words = "the certificate authority, for the new names; no client had connected with the earlier one";
+        done.changed.push(words.to_owned());
     }
     if managed {
         if makes_way {

@@ -3,7 +3,7 @@
 use super::clients::{CaSetting, ClientProfile, SnippetFormat, TokenSource, Trust};
 use super::install_link::install_steps;
 use super::setup_step::{SetupStep, StepKind};
-use super::snippet_connection::{SnippetConnection, path};
+use super::snippet_connection::{HOME, SnippetConnection, path};
 use gatewren_base::sys::sanitize;
 
 /// The shell's files that keep a variable.
@@ -70,6 +70,27 @@ fn paste(client: &ClientProfile) -> String {
     }
 }
 
+/// The step that gives a service of Docker Compose the authority's file.
+fn compose_step(title: &str, service: &str, file: &str, variable: &str) -> SetupStep {
+    let file = file.trim_matches(['"', '\'']).replace("$HOME", "${HOME}");
+    SetupStep::prepare(
+        &format!("Let {title} trust the certificate, in compose.yaml"),
+        format!(
+            "services:\n  {service}:\n    environment:\n      {variable}: /gatewren-ca.pem\n    \
+             volumes:\n      - \"{file}:/gatewren-ca.pem:ro\""
+        ),
+    )
+}
+
+/// What to write for the placeholder of the home directory, if a text has it.
+fn place_of_home(text: &str) -> &'static str {
+    if text.contains(HOME) {
+        ", with your home directory (echo \"$HOME\") for /PATH/TO"
+    } else {
+        ""
+    }
+}
+
 /// The steps that make the client trust gatewren's authority, whose file on the client's machine is `file`.
 fn trust(way: &SnippetConnection<'_>, client: &ClientProfile, file: &str) -> Vec<SetupStep> {
     let title = client.title;
@@ -97,7 +118,10 @@ fn trust(way: &SnippetConnection<'_>, client: &ClientProfile, file: &str) -> Vec
             setting,
         } => {
             let text = text.replace("{ca}", &path(SnippetFormat::Json, file));
-            let words = format!("Let {title} trust it: put this into {place}");
+            let words = format!(
+                "Let {title} trust it: put this into {place}{}",
+                place_of_home(&text)
+            );
             steps.push(SetupStep::new(StepKind::Settings, &words, text));
             let words = format!("Some versions of {title} ignore {place}: {TO_KEEP}");
             let code = format!("export {}={quoted}", setting.variable);
@@ -117,15 +141,7 @@ fn trust(way: &SnippetConnection<'_>, client: &ClientProfile, file: &str) -> Vec
         ),
         Trust::Compose(service, setting) => {
             let (file, _) = value(setting, file, &mut steps);
-            let file = file.trim_matches(['"', '\'']).replace("$HOME", "${HOME}");
-            let variable = setting.variable;
-            SetupStep::prepare(
-                &format!("Let {title} trust the certificate, in compose.yaml"),
-                format!(
-                    "services:\n  {service}:\n    environment:\n      {variable}: /gatewren-ca.pem\n    \
-                     volumes:\n      - \"{file}:/gatewren-ca.pem:ro\""
-                ),
-            )
+            compose_step(title, service, &file, setting.variable)
         }
     };
     steps.push(step);

@@ -9,7 +9,7 @@ use gatewren_base::sys::{host_name, sanitize};
 pub const AUTHORITY_FILE: &str = "$HOME/gatewren-ca.pem";
 
 /// The placeholder for the home directory in texts that no shell expands.
-const HOME: &str = "/PATH/TO";
+pub(super) const HOME: &str = "/PATH/TO";
 
 /// The connection data for a snippet.
 #[derive(Debug, Clone, Copy)]

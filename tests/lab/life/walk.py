@@ -113,8 +113,12 @@ def another_port():
 
 def purged():
     with check("a purge takes with it what init wrote"):
+        gatewren("init", "--yes", "--profile", "home")
+        backups = "/var/backups/gatewren"
+        expect(os.path.isdir(backups), "the profile home has made no place for backups")
         apt("purge", "gatewren")
-        left = [path for path in ["/etc/gatewren", "/etc/systemd/system/gatewren.socket.d"] if os.path.exists(path)]
+        paths = ["/etc/gatewren", "/etc/systemd/system/gatewren.socket.d", backups]
+        left = [path for path in paths if os.path.exists(path)]
         expect(left == [], left)
 
 
