@@ -358,6 +358,21 @@ await it('the header: name, status in words, the pages, and a menu', async () =>
   await looksRight('menu');
   await page.locator('#menu').getByRole('link', { name: 'Help' }).click();
   expect((await page.textContent('main')).includes('gatewren doctor'), 'no help');
+  await page.getByRole('link', { name: 'Read the manual' }).click();
+  await looksRight('manual');
+  const picture = await page.locator('.manual img').evaluate((image) => image.naturalWidth);
+  expect(picture > 0, 'the picture of the manual is not shown');
+  await page.getByRole('link', { name: 'gatewren-guide(7)' }).click();
+  await looksRight('manual-page');
+  await page.locator('.manual').getByRole('link', { name: 'THE INBOX', exact: true }).first().click();
+  expect(page.url().endsWith('/owner/help/gatewren-guide.7.html#THE_INBOX'), page.url());
+  await page.goto(`${origin}/owner/changes/none`);
+  await page.getByRole('link', { name: 'What the manual says about it' }).click();
+  expect(page.url().endsWith('/owner/help/gatewren-guide.7.html#THE_INBOX'), page.url());
+  for (const name of ['none.html', 'style.css', '..%2f..%2fbin%2fgatewren.html', '.hidden.html', 'a%00.html']) {
+    const answer = await page.request.get(`${origin}/owner/help/${name}`);
+    expect(answer.status() === 404, `${name}: ${answer.status()}`);
+  }
   await page.goto(`${origin}/owner/settings`);
   await looksRight('settings');
 });

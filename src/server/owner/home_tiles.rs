@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::header::waiting_words;
+use super::help;
 use super::home_texts as texts;
 use super::page_error::PageError;
 use super::parts::{name, time};
@@ -75,6 +76,7 @@ fn health_tile(site: &OwnerSite, agents: &[&Agent]) -> Markup {
                             Remedy::Words(words) => (name(words)),
                             Remedy::Page { path, words } => a href=(path) { (words) },
                         }
+                        " " a href=(help::link(problem.section)) { (help::MANUAL) }
                     }
                 }
                 @for agent in expiring {

@@ -32,6 +32,7 @@ mod events;
 mod frame;
 mod grant_form;
 mod header;
+mod help;
 mod home_texts;
 mod home_tiles;
 mod host_page;

@@ -12,6 +12,11 @@ const RECENT_MS: u64 = 24 * 3_600_000;
 /// A file system with this usage in percent is a problem.
 const FULL: f64 = 95.0;
 
+/// The sections of the manual about a full disk, a container and an alert.
+pub const SECTION_DISK: &str = "gatewren.8.html#TROUBLESHOOTING";
+pub const SECTION_CONTAINER: &str = "gatewren-guide.7.html#DOCKER_AND_PODMAN";
+pub const SECTION_ALERT: &str = "gatewren.8.html#NOTIFICATIONS";
+
 /// A problem and what the owner can do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerProblem {
@@ -19,6 +24,8 @@ pub struct ServerProblem {
     pub words: String,
     /// What to do.
     pub remedy: Remedy,
+    /// The section of the manual about it.
+    pub section: &'static str,
 }
 
 /// What to do about a problem.
@@ -43,6 +50,7 @@ pub fn problems(document: &Value, disk: Option<f64>) -> Vec<ServerProblem> {
         .map(|usage| ServerProblem {
             words: format!("{} {usage:.0} %.", texts::DISK_IS_FULL),
             remedy: Remedy::Words(home_texts::REMEDY_DISK.to_owned()),
+            section: SECTION_DISK,
         })
         .into_iter()
         .collect();
@@ -55,6 +63,7 @@ pub fn problems(document: &Value, disk: Option<f64>) -> Vec<ServerProblem> {
                     path: container_path(id),
                     words: home_texts::REMEDY_UNHEALTHY,
                 },
+                section: SECTION_CONTAINER,
             });
         }
     }
@@ -82,6 +91,7 @@ fn recent_errors(groups: &Map<String, Value>, now: u64) -> Vec<ServerProblem> {
             Some(ServerProblem {
                 words: format!("{}.", text("title")?),
                 remedy: Remedy::Words(text("message").unwrap_or_default().to_owned()),
+                section: SECTION_ALERT,
             })
         })
         .collect()

@@ -14,7 +14,7 @@ use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::theme::Theme;
 use super::{
     agent, agents, asset, audit, change, connect, container_action, container_list, container_page,
-    decide, events, host_page, inbox, logins, parts, settings, sign_in, texts,
+    decide, events, help, host_page, inbox, logins, parts, settings, sign_in, texts,
 };
 use gatewren_gate::guard::{OwnerRequest, Refusal};
 use gatewren_gate::http::{ResponseBody, empty};
@@ -100,7 +100,8 @@ impl OwnerSite {
             (false, ["activity", "export"]) => audit::export(&asked),
             (false, ["activity", call]) => audit::call(&asked, call),
             (false, ["settings"]) => settings::page(&asked),
-            (false, ["help"]) => settings::help(&asked),
+            (false, ["help"]) => help::page(&asked),
+            (false, ["help", name]) => help::manual(&asked, name),
             (true, ["theme"]) => settings::choose_theme(&asked),
             (false, ["connect"]) => connect::page(&asked),
             (false, ["logins"]) => logins::page(&asked),
@@ -115,6 +116,8 @@ impl OwnerSite {
             h1 { (texts::TROUBLE) }
             (parts::notice(error.words(), true))
             p { a href="/owner" { (texts::AGAIN) } }
+            @let path = visit.path().trim_start_matches("/owner");
+            @if visit.session().is_some() { p { a href=(help::section_of(path)) { "What the manual says about it" } } }
         };
         let stamp = self.stamp();
         let asked = visit.session().map(|session| SignedInRequest {

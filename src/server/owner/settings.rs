@@ -26,16 +26,6 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     asked.page(Tab::Settings, texts::SETTINGS, false, content)
 }
 
-/// Renders the help page.
-pub fn help(asked: &SignedInRequest<'_>) -> PageResult {
-    let content = html! {
-        h1 { (texts::HELP) }
-        p { (texts::HELP_HOW) }
-        section { @for (what, command) in texts::HELP_COMMANDS { p { (what) } pre { (command) } } }
-    };
-    asked.page(Tab::Settings, texts::HELP, false, content)
-}
-
 /// Sets the theme, and returns to the page with the form.
 pub fn choose_theme(asked: &SignedInRequest<'_>) -> PageResult {
     let word = asked.visit.field("theme").unwrap_or_default();
