@@ -1,6 +1,6 @@
 // What a page that stays open shows: the truth, or that it is not up to date.
 import {
-  callTool, check, expect, finish, fits, accessible, gatewren, launch, origin, person, setUp, shot,
+  accessible, callTool, check, expect, finish, fits, gatewren, launch, origin, person, setUp, shot,
 } from './stage.mjs';
 
 const it = (what, run) => check('live', what, run);
@@ -112,6 +112,38 @@ await it('a page that cannot reach the server says so, until it can', async () =
   await context.setOffline(false);
   await page.locator(`#${ids.at(-1)}`).waitFor();
   await bar.getByText('The server cannot be reached').waitFor({ state: 'hidden' });
+});
+
+await it('can be installed as an app, whose page of its own says that the server is away', async () => {
+  await open('/owner/home');
+  const manifest = await page.evaluate(() => fetch(document.querySelector('link[rel=manifest]').href).then((it) => it.json()));
+  expect(manifest.start_url === '/owner' && manifest.display === 'standalone', manifest);
+  for (const { src, sizes } of manifest.icons) {
+    const width = await page.evaluate((from) => new Promise((done) => {
+      const image = Object.assign(new Image(), { src: from, onload: () => done(image.naturalWidth), onerror: () => done(0) });
+    }), src);
+    expect(width > 0 && (sizes === 'any' || sizes === `${width}x${width}`), `${src}: ${width}`);
+  }
+  const scope = await page.evaluate(() => navigator.serviceWorker.ready.then((worker) => worker.scope));
+  expect(scope === `${origin}/owner`, scope);
+  const devtools = await context.newCDPSession(page);
+  const { installabilityErrors } = await devtools.send('Page.getInstallabilityErrors');
+  expect(installabilityErrors.every(({ errorId }) => errorId === 'in-incognito'), installabilityErrors);
+  await context.setOffline(true);
+  await page.goto(`${origin}/owner/containers`);
+  await page.getByRole('heading', { name: 'The server cannot be reached' }).waitFor();
+  await fits(page);
+  await accessible(page);
+  await shot(page, 'live', 'offline');
+  const kept = await page.evaluate(async () => {
+    const names = [];
+    for (const name of await caches.keys()) names.push(...(await (await caches.open(name)).keys()).map(({ url }) => new URL(url).pathname));
+    return names.sort().join();
+  });
+  expect(kept === '/owner/icon.svg,/owner/offline,/owner/style.css', `kept on the device: ${kept}`);
+  await context.setOffline(false);
+  await page.getByRole('link', { name: 'Try again' }).click();
+  await page.locator('nav').waitFor();
 });
 
 await it('a page that no stream is left for says so', async () => {

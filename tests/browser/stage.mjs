@@ -42,7 +42,9 @@ export function launch() {
   return chromium.launch({
     executablePath: '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync'],
+      '--disable-component-update', '--disable-sync',
+      // As on a device that trusts the authority: a service worker is fetched apart from the pages.
+      '--ignore-certificate-errors'],
   });
 }
 

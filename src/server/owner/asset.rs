@@ -8,14 +8,18 @@ use gatewren_gate::guard::OwnerRequest;
 use gatewren_gate::http::{ResponseBody, empty};
 
 /// An asset: path, media type and content.
-type Asset = (&'static str, &'static str, &'static str);
+type Asset = (&'static str, &'static str, &'static [u8]);
 
 #[rustfmt::skip]
-const ASSETS: [Asset; 4] = [
-    ("/owner/style.css", "text/css; charset=utf-8",        include_str!("assets/style.css")),
-    ("/owner/page.js",   "text/javascript; charset=utf-8", include_str!("assets/page.js")),
-    ("/owner/icon.svg",  "image/svg+xml",                  include_str!("assets/icon.svg")),
-    ("/owner/icons.svg", "image/svg+xml",                  include_str!("assets/icons.svg")),
+const ASSETS: [Asset; 8] = [
+    ("/owner/style.css", "text/css; charset=utf-8",        include_bytes!("assets/style.css")),
+    ("/owner/page.js",   "text/javascript; charset=utf-8", include_bytes!("assets/page.js")),
+    ("/owner/icon.svg",  "image/svg+xml",                  include_bytes!("assets/icon.svg")),
+    ("/owner/icons.svg", "image/svg+xml",                  include_bytes!("assets/icons.svg")),
+    ("/owner/icon.png",  "image/png",                      include_bytes!("assets/icon.png")),
+    ("/owner/worker.js", "text/javascript; charset=utf-8", include_bytes!("assets/worker.js")),
+    ("/owner/offline",   "text/html; charset=utf-8",       include_bytes!("assets/offline.html")),
+    ("/owner/manifest.webmanifest", "application/manifest+json", include_bytes!("assets/manifest.json")),
 ];
 
 /// Changes with every release, and so invalidates every cached asset.
@@ -30,17 +34,19 @@ const KEPT: &str = if cfg!(debug_assertions) {
 
 /// Returns the asset at this path; no sign-in is needed.
 pub fn asset(visit: &OwnerRequest) -> Option<Response<ResponseBody>> {
-    let (_, media, text) = ASSETS.iter().find(|(path, ..)| *path == visit.path())?;
+    let (_, media, bytes) = ASSETS.iter().find(|(path, ..)| *path == visit.path())?;
     let known = visit.header(IF_NONE_MATCH.as_str()) == Some(VERSION) && !cfg!(debug_assertions);
     let mut response = if known {
         empty(StatusCode::NOT_MODIFIED)
     } else {
-        Response::new(ResponseBody::whole(text.as_bytes().to_vec()))
+        Response::new(ResponseBody::whole(bytes.to_vec()))
     };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(KEPT));
     headers.insert(ETAG, HeaderValue::from_static(VERSION));
+    // The worker also serves `/owner` itself, which is not below its own path.
+    headers.insert("service-worker-allowed", HeaderValue::from_static("/owner"));
     add_guards(&mut response);
     Some(response)
 }

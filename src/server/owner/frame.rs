@@ -16,7 +16,7 @@ use gatewren_gate::http::{ResponseBody, empty};
 
 /// All content is loaded from this server, nothing is inline, and no other page may embed this one in a frame.
 const CONTENT: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
-                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+                       connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// A page before it is rendered.
 pub struct OwnerPage<'a> {
@@ -63,6 +63,8 @@ impl OwnerPage<'_> {
                     title { @if waiting > 0 { "(" (waiting) ") " } (self.title) " · " (name) }
                     link rel="stylesheet" href=(STYLE);
                     link rel="icon" href="/owner/icon.svg" type="image/svg+xml";
+                    link rel="apple-touch-icon" href="/owner/icon.png";
+                    link rel="manifest" href="/owner/manifest.webmanifest";
                     script src=(SCRIPT) defer {}
                 }
                 body {

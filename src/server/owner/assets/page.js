@@ -39,6 +39,8 @@
   };
   for (const kind of ["click", "keydown"]) document.addEventListener(kind, closeMenu);
   if (!main.dataset.stamp) return;
+  // Only for the owner, who is signed in. Fails where the certificate is not trusted; then the browser's own page is shown.
+  navigator.serviceWorker?.register("/owner/worker.js", { scope: "/owner" }).catch(() => {});
 
   const header = document.querySelector("header");
   const news = document.getElementById("news");
