@@ -43,7 +43,7 @@ pub use notification::Notification;
 pub use outcome::{ReadDocument, ReadResult, ToolResult};
 pub use prompt::{Prompt, PromptArgument, PromptMessage};
 pub use resource::{Resource, ResourceTemplate};
-pub use server::{Implementation, ServerCapabilities};
+pub use server::{Implementation, ServerCapabilities, ServerProfile};
 pub use task::{TASKS_EXTENSION, Task, TaskState};
 pub use template::UriTemplate;
 pub use tool::{

@@ -243,6 +243,7 @@ mod tests {
             name: "x".into(),
             title: None,
             version: "1".into(),
+            profile: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The server's description of itself, in `server/discover` and in the response to `initialize`.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -16,9 +18,37 @@ pub struct Implementation {
     pub title: Option<String>,
     /// Its version.
     pub version: String,
+    /// What only its introduction has: `server/discover`, and `initialize` of 2025-11-25.
+    #[serde(skip)]
+    pub profile: Option<ServerProfile>,
+}
+
+/// What clients show to people when they list their servers (2025-11-25, schema, `Implementation`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerProfile {
+    /// What it is for, in one sentence.
+    pub description: &'static str,
+    /// Its icon, as SVG.
+    pub icon: &'static str,
 }
 
 impl Implementation {
+    /// Returns the description for a client that meets the server: with what people are shown. Every other result only
+    /// has the names, because it is sent with each of them (2026-07-28, basic).
+    pub fn introduction(&self) -> Value {
+        let mut server = json!(self);
+        if let (Some(profile), Some(server)) = (self.profile, server.as_object_mut()) {
+            let source = format!(
+                "data:image/svg+xml;base64,{}",
+                STANDARD.encode(profile.icon)
+            );
+            let icon = json!({ "src": source, "mimeType": "image/svg+xml", "sizes": ["any"] });
+            server.insert("description".to_owned(), json!(profile.description));
+            server.insert("icons".to_owned(), json!([icon]));
+        }
+        server
+    }
+
     /// Returns the `_meta` that only names the server, serialized once for all results.
     pub fn signature(&self) -> SerializedJson {
         let meta = json!({ key::SERVER_INFO: self });

@@ -1,5 +1,7 @@
 //! The stateful era: sessions, and the form of the same responses in each revision.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -397,4 +399,30 @@ fn e1_each_revision_sees_what_it_knows_and_no_more() {
     }
     let modern = client.call("whoami", json!({})).send().result();
     assert_eq!(modern["structuredContent"]["policy"], "admin");
+}
+
+#[test]
+fn people_are_shown_an_icon_where_a_client_meets_the_server() {
+    let server = shared("admin");
+    let client = server.client();
+    let of_icon = |server: &Value| server["icons"][0]["src"].as_str().map(str::to_owned);
+    let source = include_bytes!("../../src/server/owner/assets/icon.svg");
+    let icon = format!("data:image/svg+xml;base64,{}", STANDARD.encode(source));
+    for version in STATEFUL {
+        let opened = client.session(version).opened.result();
+        let shown = (version == "2025-11-25").then(|| icon.clone());
+        assert_eq!(of_icon(&opened["serverInfo"]), shown, "{version}");
+        assert_eq!(
+            opened["serverInfo"]["description"].is_string(),
+            shown.is_some()
+        );
+    }
+    let named = |answer: Value| answer["_meta"]["io.modelcontextprotocol/serverInfo"].clone();
+    let met = named(client.modern("server/discover").send().result());
+    assert_eq!(of_icon(&met), Some(icon));
+    let called = named(client.call("whoami", json!({})).send().result());
+    assert_eq!(
+        (called["name"].as_str(), of_icon(&called)),
+        (Some("gatewren"), None)
+    );
 }

@@ -22,7 +22,7 @@ use gatewren_host::observer::ObserverHandle;
 use gatewren_store::history::UsageHistory;
 use gatewren_store::state::{Notifications, State, StateViews, Ui};
 use gatewren_store::vault::Vault;
-use gatewren_wire::protocol::Implementation;
+use gatewren_wire::protocol::{Implementation, ServerProfile};
 use gatewren_wire::registry::{
     Catalog, CatalogError, CombinedResources, Dialect, LogOffer, ResourceSource,
 };
@@ -149,6 +149,19 @@ pub fn catalog(
     catalog_of(sources, backends, ToolSelection::OfThisMachine, dialect)
 }
 
+/// The server's description of itself.
+fn identity() -> Implementation {
+    Implementation {
+        name: "gatewren".to_owned(),
+        title: Some("gatewren".to_owned()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        profile: Some(ServerProfile {
+            description: "Operate a home server and its containers, within limits that its owner sets.",
+            icon: include_str!("../owner/assets/icon.svg"),
+        }),
+    }
+}
+
 /// The same for the given rows.
 pub fn catalog_of(
     sources: CatalogSources<'_>,
@@ -156,11 +169,7 @@ pub fn catalog_of(
     rows: ToolSelection,
     dialect: Dialect,
 ) -> Result<Catalog, CatalogError> {
-    let mut catalog = Catalog::new(Implementation {
-        name: "gatewren".to_owned(),
-        title: Some("gatewren".to_owned()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    });
+    let mut catalog = Catalog::new(identity());
     catalog.instructions = Some(INSTRUCTIONS.to_owned());
     catalog.dialect = dialect;
     let views = StateViews::new(sources.state.clone());

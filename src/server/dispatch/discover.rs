@@ -6,7 +6,7 @@ use super::call::{Call, CallOutcome};
 use super::engine::Engine;
 use super::instructions::instructions;
 use super::results::CachePolicy;
-use gatewren_wire::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION};
+use gatewren_wire::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION, key};
 use gatewren_wire::registry::LogOffer;
 
 /// A client may cache the answer for an hour, because it changes only with an upgrade.
@@ -35,5 +35,13 @@ pub fn discover(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     if let Some(instructions) = instructions(&engine.catalog, &call.context.who) {
         result.insert("instructions".into(), json!(instructions));
     }
-    Ok(engine.complete(Value::Object(result), CachePolicy::Private(TTL_MS)))
+    let mut result = engine.complete_result(Value::Object(result), CachePolicy::Private(TTL_MS));
+    let meta = result.get_mut("_meta").and_then(Value::as_object_mut);
+    if let Some(meta) = meta {
+        meta.insert(
+            key::SERVER_INFO.to_owned(),
+            engine.catalog.server.introduction(),
+        );
+    }
+    Ok(CallOutcome::Complete(result))
 }

@@ -106,6 +106,7 @@ mod tests {
                 name: "x".into(),
                 title: None,
                 version: "1".into(),
+                profile: None,
             });
             if announces {
                 drop(catalog.announce_list_changes());

@@ -37,6 +37,7 @@ mod tests {
             name: "x".into(),
             title: None,
             version: "1".into(),
+            profile: None,
         };
         for ttl_ms in [0, 5, 3_600_000] {
             let result = complete(

@@ -47,7 +47,11 @@ impl<'a> InitializeRequest<'a> {
         instructions: Option<String>,
     ) -> Value {
         let catalog = &engine.catalog;
-        let mut server = json!(catalog.server);
+        let mut server = if self.version < Version::V2025_11_25 {
+            json!(catalog.server)
+        } else {
+            catalog.server.introduction()
+        };
         if self.version < Version::V2025_06_18
             && let Some(server) = server.as_object_mut()
         {

@@ -227,6 +227,7 @@ mod tests {
             name: "t".into(),
             title: None,
             version: "1".into(),
+            profile: None,
         });
         let tools = Toolset::new(runs.clone()).answering("stop", Risk::Disrupt, stop);
         catalog.add(tools).unwrap();

@@ -362,6 +362,7 @@ mod tests {
             name: "t".into(),
             title: None,
             version: "1".into(),
+            profile: None,
         });
         let tools = Toolset::new(runs.clone())
             .answering("restart", Risk::Disrupt, restart)

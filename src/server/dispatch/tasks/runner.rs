@@ -232,7 +232,7 @@ mod tests {
     #[rustfmt::skip]
     fn fixture() -> House {
         let gate = Arc::new(Notify::new());
-        let mut catalog = Catalog::new(Implementation { name: "t".into(), title: None, version: "1".into() });
+        let mut catalog = Catalog::new(Implementation { name: "t".into(), title: None, version: "1".into(), profile: None });
         let tools = Toolset::new(gate.clone())
             .answering("reads", Risk::Read, waits).offers_task()
             .answering("writes", Risk::Write, waits).offers_task()
