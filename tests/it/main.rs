@@ -112,6 +112,7 @@ mod owner_page;
 mod ownership;
 mod plain_english;
 mod prompts;
+mod reasons;
 mod refused_uploads;
 mod restic;
 mod schedules;

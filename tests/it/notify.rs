@@ -301,7 +301,10 @@ fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
         &[&options[..], &["--toolset", "all"]].concat(),
     );
     let proposed = shy
-        .call("system_shell", json!({ "command": "echo s3cr3targument" }))
+        .call(
+            "system_shell",
+            json!({ "command": "echo s3cr3targument", "reason": "to test; --password hunter2" }),
+        )
         .send()
         .data();
     let change = proposed["change"].as_str().unwrap();
@@ -318,6 +321,10 @@ fn a_proposal_and_a_job_that_failed_reach_the_channels_that_are_told_of_them() {
     let text = told["message"].as_str().unwrap();
     assert!(
         text.starts_with("system_shell is proposed.") && text.contains(change),
+        "{text}"
+    );
+    assert!(
+        text.contains("\nThe agent's reason: “to test;") && !text.contains("hunter2"),
         "{text}"
     );
     assert!(

@@ -82,6 +82,7 @@ pub fn whole(call: &AuditCall, status: &CallStatus) -> String {
         ("tool", text(&call.tool)),
         ("risk", text(&call.risk)),
         ("target", text(&call.target)),
+        ("reason", text(&call.reason)),
         ("arguments", text(&call.arguments)),
         ("sha256", text(&call.arguments_sha256)),
         ("exact", Some(exact_words(call))),

@@ -70,6 +70,12 @@ impl Params {
         self.members.get(name)
     }
 
+    /// Returns the member of this name, to change it.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+        let at = self.members.place(name).ok()?;
+        self.members.0.get_mut(at).map(|(_, value)| value)
+    }
+
     /// Removes a member.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let at = self.members.place(name).ok()?;

@@ -123,6 +123,7 @@ async fn record(vault: &Vault, job: &JobStatus) -> Result<(), VaultError> {
         tool: JOB_END,
         risk: Risk::Write.as_str(),
         arguments: &arguments,
+        reason: None,
         target: Some(job.job.as_str()),
         mode: None,
         decision: "job",

@@ -14,9 +14,11 @@ use crate::notify::{
     RetryQueue,
 };
 use gatewren_base::config::{Channel, LiveSettings, Occasion, Reach, Settings};
-use gatewren_base::sys::now_ms;
+use gatewren_base::sys::{exact_line, now_ms};
+use gatewren_base::telemetry::redact_text;
 use gatewren_gate::owner_actions::reached_at;
 use gatewren_store::state::{Document, KeptNotification, Notifications, State};
+use gatewren_store::vault::Vault;
 
 /// The maximum number of messages to one channel in an hour; the rest waits. A container that crashes and
 /// restarts all the time should not cause a thousand messages.
@@ -31,6 +33,7 @@ const STATE: &str = "state";
 /// The queue of messages, and its sources.
 struct OwnerNotifier {
     live: LiveSettings<Settings>,
+    vault: Vault,
     state: State,
     /// The document of the last check.
     known: Arc<Document>,
@@ -44,6 +47,7 @@ struct OwnerNotifier {
 /// Sends notifications, while it runs. Everything from the call of this function on is sent, even if the future
 /// is polled later.
 pub fn send_notifications(
+    vault: Vault,
     state: State,
     live: LiveSettings<Settings>,
     notification_sender: NotificationSender,
@@ -56,6 +60,7 @@ pub fn send_notifications(
     let outbox = load_queue(&file, &notifications, known.revision);
     let notifier = OwnerNotifier {
         live,
+        vault,
         state,
         known,
         notifications,
@@ -122,9 +127,26 @@ impl OwnerNotifier {
             };
             let channels = settings.notify.iter();
             for (name, _) in channels.filter(|(_, channel)| channel.on.contains(&occasion)) {
-                self.outbox.push(entry(name, one, occasion));
+                let mut entry = entry(name, one, occasion);
+                entry.text += &self.reason_of(one);
+                self.outbox.push(entry);
             }
         }
+    }
+
+    /// Returns the reason of the change that a notification is about. It is only in messages to the owner: other
+    /// agents can read the notification.
+    fn reason_of(&self, one: &KeptNotification) -> String {
+        let change = one
+            .change()
+            .and_then(|id| self.vault.changes().get(id).ok());
+        let reason = change.flatten().and_then(|change| change.reason);
+        reason.map_or_else(String::new, |reason| {
+            format!(
+                "\nThe agent's reason: “{}”",
+                exact_line(&redact_text(&reason))
+            )
+        })
     }
 
     /// Queues changes of the state for each channel that watches them.

@@ -117,6 +117,7 @@ impl Server {
             ));
         }
         workers.spawn(send_notifications(
+            self.vault.clone(),
             self.state.clone(),
             self.in_force.live(),
             self.notification_sender.clone(),

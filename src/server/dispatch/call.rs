@@ -107,6 +107,8 @@ pub(super) struct ToolRequest {
     pub tool: Arc<Tool>,
     /// Its arguments.
     pub arguments: Map<String, Value>,
+    /// The reason that the agent gave.
+    pub reason: Option<String>,
     /// The context for its function.
     pub cx: Cx,
 }

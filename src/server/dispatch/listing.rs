@@ -65,6 +65,8 @@ pub(super) enum EntryVisibility {
     Whole,
     /// In short form.
     Brief,
+    /// In full, as a tool that the person at the client confirms.
+    Confirmed,
     /// As a tool that can be proposed.
     Proposed,
     /// As a tool that can be proposed, in short form.

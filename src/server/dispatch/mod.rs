@@ -3,6 +3,7 @@
 
 mod call;
 mod call_log;
+mod call_reason;
 mod changes;
 mod complete;
 mod container_names;

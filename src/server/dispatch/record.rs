@@ -283,6 +283,7 @@ async fn begin_in_audit(
         tool: tool.name(),
         risk: tool.risk().as_str(),
         arguments: &arguments,
+        reason: request.reason.as_deref(),
         target,
         mode: Some(mode(context.who.policy(), &**tool).as_str()),
         decision: verdict.as_str(),

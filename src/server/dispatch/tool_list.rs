@@ -11,9 +11,9 @@ use super::{
     results::CachePolicy,
 };
 use gatewren_gate::auth::Principal;
-use gatewren_gate::policy::{has_brief_entries, is_proposed, lists};
+use gatewren_gate::policy::{confirms, has_brief_entries, is_proposed, lists};
 use gatewren_wire::protocol::{self, RpcError, page};
-use gatewren_wire::registry::{Catalog, Dialect, Tool};
+use gatewren_wire::registry::{Catalog, Dialect, REASON, Tool};
 
 /// The list changes with the agent's policy, with the helper's permissions, and with upgrades.
 const LIST_TTL_MS: u64 = 300_000;
@@ -62,11 +62,13 @@ fn visibility(catalog: &Catalog, who: &Principal, tool: &Tool) -> EntryVisibilit
     if !catalog.has(tool) || !lists(who, tool) {
         EntryVisibility::Not
     } else {
-        match (has_brief_entries(who.policy()), is_proposed(who, tool)) {
-            (false, false) => EntryVisibility::Whole,
-            (false, true) => EntryVisibility::Proposed,
-            (true, false) => EntryVisibility::Brief,
-            (true, true) => EntryVisibility::BrieflyProposed,
+        let is_brief = has_brief_entries(who.policy());
+        match (is_brief, is_proposed(who, tool), confirms(who, tool)) {
+            (false, false, false) => EntryVisibility::Whole,
+            (false, false, true) => EntryVisibility::Confirmed,
+            (false, true, _) => EntryVisibility::Proposed,
+            (true, false, _) => EntryVisibility::Brief,
+            (true, true, _) => EntryVisibility::BrieflyProposed,
         }
     }
 }
@@ -101,7 +103,7 @@ fn definitions(
         return Vec::new();
     }
     // Only entries in full have the schema of answers, which takes long to write.
-    let entry = if seen == EntryVisibility::Whole {
+    let entry = if matches!(seen, EntryVisibility::Whole | EntryVisibility::Confirmed) {
         tool.list_entry()
     } else {
         tool.definition().clone()
@@ -133,6 +135,9 @@ fn finish_definition(
     ) {
         shorten(&mut definition, catalog);
     }
+    if !matches!(seen, EntryVisibility::Whole | EntryVisibility::Brief) {
+        add_reason(&mut definition.input_schema);
+    }
     if catalog.dialect == Dialect::StartOs {
         let words = &mut definition.description;
         for other in catalog.tools() {
@@ -149,6 +154,17 @@ fn finish_definition(
         definition.description.push_str(PROPOSED);
     }
     definition
+}
+
+/// Adds the argument for the reason of a call about which a person is asked. It has no description, which would cost
+/// a line in each entry: the instructions explain it. A short entry of a tool that is only confirmed at the client does
+/// without, because its schema allows other arguments and the list of an admin has a hundred of them.
+fn add_reason(schema: &mut Value) {
+    let arguments = schema.get_mut("properties").and_then(Value::as_object_mut);
+    if let Some(arguments) = arguments {
+        let reason = arguments.entry(REASON);
+        reason.or_insert_with(|| json!({ "type": "string" }));
+    }
 }
 
 /// Edits the descriptions in a schema.

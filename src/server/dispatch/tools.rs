@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::call::{Call, CallOutcome, CallReply, ToolRequest};
+use super::call_reason::take_reason_of_call;
 use super::changes::confirm::{ConfirmationRound, confirm};
 use super::changes::owner_approval::{OwnerProposal, propose_other, put_into_inbox};
 use super::changes::proposals::offers;
@@ -46,6 +47,8 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     let tool = callable(&engine.catalog, &call.context.who, name)?;
     let alias = tool.alias(name);
     let remembers = tool.remembers() || confirms(&call.context.who, &tool);
+    // Before the parameters are compared with those of an earlier round.
+    let reason = take_reason_of_call(&tool, &mut call.params);
     let (inputs, binding) = inputs(&engine, &mut call, remembers)?;
     let mut arguments = arguments(&mut call.params)?;
     let inside = alias.and_then(|alias| alias.name_inside(&arguments));
@@ -81,6 +84,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     let request = ToolRequest {
         tool,
         arguments,
+        reason,
         cx,
     };
     let outcome = match lookup {
@@ -186,7 +190,7 @@ async fn run(
             ConfirmationRound::End(outcome) => return Ok(outcome),
             ConfirmationRound::AskOwner(record, why) => {
                 let proposal = OwnerProposal::call(&request.tool, request.arguments, *record);
-                let proposal = proposal.because(why);
+                let proposal = proposal.because(why).with_reason(request.reason);
                 return Ok(Box::pin(put_into_inbox(&engine, &call, proposal)).await);
             }
         },
@@ -197,7 +201,7 @@ async fn run(
     if let Verdict::Propose | Verdict::ConfirmOwner = verdict {
         let proposal = OwnerProposal::call(&request.tool, request.arguments, record);
         let waits = matches!(verdict, Verdict::ConfirmOwner) && wants_progress(&call);
-        let proposal = proposal.waiting(waits);
+        let proposal = proposal.waiting(waits).with_reason(request.reason);
         return Ok(Box::pin(put_into_inbox(&engine, &call, proposal)).await);
     }
     let (tool, reference) = (request.tool.clone(), request.cx.reference().clone());
@@ -285,6 +289,7 @@ pub(super) async fn call_read_only(
     let request = ToolRequest {
         tool,
         arguments,
+        reason: None,
         cx,
     };
     let record = Record::begin(&engine, &call, &request, &verdict).await;

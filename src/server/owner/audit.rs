@@ -112,6 +112,9 @@ fn ms(ms: i64) -> u64 {
     u64::try_from(ms).unwrap_or(0)
 }
 
+/// The name of the reason that the agent gave for a call.
+const REASON: &str = "Reason";
+
 /// Renders one call in full.
 pub fn call(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let audit = AuditReader::open(&asked.site.file("vault.db"))?;
@@ -133,6 +136,7 @@ pub fn call(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
         (texts::TOOL, call.tool.clone()),
         (texts::RISK, call.risk.clone()),
         (texts::TARGET, call.target.clone()),
+        (REASON, call.reason.clone()),
         (texts::MODE, call.mode.clone()),
         (texts::DECISION, call.decision.clone()),
         (texts::OUTCOME, Some(status.words().to_owned())),

@@ -31,6 +31,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[watches::SCHEMA],
     &[schema::WITHOUT_INSERT_TRIGGER],
     &[schema::ERROR_COLUMN],
+    &[schema::REASON_COLUMN],
 ];
 
 const VERSION_1: &str = "

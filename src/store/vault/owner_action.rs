@@ -60,6 +60,7 @@ impl AuditTable<'_> {
             tool: action.what,
             risk: Risk::Persist.as_str(),
             arguments: action.arguments,
+            reason: None,
             target: action.target,
             mode: None,
             decision: OWNER,

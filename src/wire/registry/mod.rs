@@ -42,7 +42,7 @@ pub use resource::{BoxFuture, ResourceSource, Viewer};
 pub use scheduled_call::{CallCheck, CheckedCall, ScheduledCall};
 pub use scope::Scope;
 pub use task::TaskSupport;
-pub use tool::Tool;
+pub use tool::{REASON, Tool};
 pub use toolset::Toolset;
 
 /// Re-exported from the settings: policies name a tool's class, and the helper's configuration names the helper

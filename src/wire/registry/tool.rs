@@ -18,6 +18,9 @@ use super::{
 use crate::protocol;
 use gatewren_base::config::{HelperClass, Risk};
 
+/// The argument with which an agent states the reason of a call. Every tool accepts it.
+pub const REASON: &str = "reason";
+
 /// Whether a tool is currently available.
 pub type AvailabilityCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
@@ -206,6 +209,12 @@ impl Tool {
         }
     }
 
+    /// Whether its function has an argument of this name.
+    pub fn has_argument(&self, name: &str) -> bool {
+        let known = self.definition.input_schema.get("properties");
+        known.is_some_and(|known| known.get(name).is_some())
+    }
+
     /// Whether its answer waits until the state reflects its effect.
     pub fn syncs_state(&self) -> bool {
         self.syncs_state
@@ -356,10 +365,11 @@ impl Tool {
         Ok(())
     }
 
-    /// Drops what stands for nothing. Some clients add their own arguments to every call. Models that must name each
-    /// argument of a tool, as in a strict mode, send null for those that they do not use.
+    /// Drops what stands for nothing. Some clients add their own arguments to every call, and the call in a schedule or
+    /// a proposal may have a reason. Models that must name each argument of a tool, as in a strict mode, send null for
+    /// those that they do not use.
     fn drop_unused(&self, arguments: &mut Map<String, Value>) {
-        const NOISE: &[&str] = &["toolCallId"];
+        const NOISE: &[&str] = &["toolCallId", REASON];
         let schema = &self.definition.input_schema;
         let known = schema.get("properties").and_then(Value::as_object);
         let property = |name: &str| known.and_then(|known| known.get(name));

@@ -244,6 +244,7 @@ async fn carry_out(
     let request = ToolRequest {
         tool,
         arguments,
+        reason: begun.change().reason.clone(),
         cx,
     };
     let record = match Record::begin(engine, &call, &request, &verdict).await {

@@ -22,6 +22,7 @@ use gatewren_wire::registry::{Answer, ProposedCall, Tool, ToolError};
 pub(in crate::dispatch) struct OwnerProposal<'a> {
     tool: &'a Tool,
     arguments: Map<String, Value>,
+    /// The reason that the agent gave.
     reason: Option<String>,
     record: Record,
     /// Why the owner decides, if the reason is not the policy.
@@ -53,7 +54,12 @@ impl<'a> OwnerProposal<'a> {
         Self { waits, ..self }
     }
 
-    /// Adds a reason to the answer.
+    /// Adds the reason that the agent gave.
+    pub(in crate::dispatch) fn with_reason(self, reason: Option<String>) -> Self {
+        Self { reason, ..self }
+    }
+
+    /// Adds to the answer why the owner decides.
     pub(in crate::dispatch) fn because(self, why: &'static str) -> Self {
         Self {
             why: Some(why),
@@ -117,10 +123,8 @@ pub(in crate::dispatch) async fn propose_other(
 ) -> CallOutcome {
     match resolve_call(engine, &call.context.who, other).await {
         Ok(wanted) => {
-            let proposal = OwnerProposal {
-                reason: Some(wanted.reason),
-                ..OwnerProposal::call(&wanted.tool, wanted.arguments, record)
-            };
+            let proposal = OwnerProposal::call(&wanted.tool, wanted.arguments, record);
+            let proposal = proposal.with_reason(Some(wanted.reason));
             put_into_inbox(engine, call, proposal).await
         }
         Err(error) => failed(record, error),

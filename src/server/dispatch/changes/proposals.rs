@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::dispatch::call_reason::take_reason;
 use crate::dispatch::container_names::{
     NameRequest, NamedContainer, resolve_container_now, resolve_inside,
 };
@@ -55,6 +56,8 @@ pub(in crate::dispatch) async fn resolve_call(
         ))
         .hint("context lists the tools that you can propose.")
     })?;
+    // Its reason is beside its arguments.
+    take_reason(tool, &mut arguments);
     let alias = tool.alias(&name);
     let inside = alias.and_then(|alias| alias.name_inside(&arguments));
     Tool::translate(alias, &mut arguments)?;

@@ -55,6 +55,7 @@ pub(super) async fn carry_out(engine: &Arc<Engine>, begun: &StartedRun) -> RunEn
     let request = ToolRequest {
         tool,
         arguments,
+        reason: None,
         cx,
     };
     let record = match Record::begin(engine, &call, &request, &verdict).await {

@@ -163,6 +163,7 @@ mod tests {
                 tool: "container_start",
                 risk: "write",
                 arguments: &arguments,
+                reason: None,
                 target: None,
                 mode: None,
                 decision: "allow",

@@ -61,6 +61,8 @@ pub struct AuditCall {
     pub target: Option<String>,
     /// The arguments without their secrets, as JSON.
     pub arguments: Option<String>,
+    /// The reason that the agent gave.
+    pub reason: Option<String>,
     /// The SHA-256 of the arguments as received.
     pub arguments_sha256: Option<String>,
     /// Where the exact arguments are.
@@ -186,6 +188,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AuditCall> {
         risk: text(row, "risk")?,
         target: text(row, "target")?,
         arguments,
+        reason: text(row, "reason")?,
         arguments_sha256: sha256.as_deref().map(hex),
         exact,
         mode: text(row, "mode")?,

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use rusqlite::Connection;
 
 /// The row format that is written now.
-pub(in crate::vault) const FORMAT: i64 = 4;
+pub(in crate::vault) const FORMAT: i64 = 5;
 
 /// The columns that a row's hash covers.
-pub(in crate::vault) const HASHED: [&str; 24] = [
+pub(in crate::vault) const HASHED: [&str; 25] = [
     "seq",
     "at_ms",
     "call",
@@ -33,6 +33,7 @@ pub(in crate::vault) const HASHED: [&str; 24] = [
     "revision_before",
     "exact",
     "error",
+    "reason",
 ];
 
 /// Returns how many of `HASHED` the hash of a row covers; `None` for an unknown format.
@@ -41,6 +42,7 @@ pub(in crate::vault) fn hashed(format: i64) -> Option<usize> {
         1 => Some(17),
         2 => Some(22),
         3 => Some(23),
+        4 => Some(24),
         FORMAT => Some(HASHED.len()),
         _ => None,
     }

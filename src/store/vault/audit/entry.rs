@@ -26,6 +26,8 @@ pub struct AuditEntry<'a> {
     /// The exact arguments. The row keeps their redacted form and their hash. If redaction changes them, the exact
     /// form is sealed.
     pub arguments: &'a serde_json::Value,
+    /// The reason that the agent gave for the call. The row keeps its first [`MAX_REASON`] characters, without secrets.
+    pub reason: Option<&'a str>,
     /// The target of the call, such as a container's name.
     pub target: Option<&'a str>,
     /// The mode that the policy sets for such a call.
@@ -54,6 +56,9 @@ pub struct AuditOutcome<'a> {
 
 /// The length of an error in the audit, in characters. A longer one is cut and ends with `…`.
 pub(in crate::vault) const MAX_ERROR: usize = 300;
+
+/// The length of a reason in the audit, in characters. A longer one is cut and ends with `…`.
+pub(in crate::vault) const MAX_REASON: usize = 300;
 
 /// The id that joins the two rows of a call: 32 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -471,6 +471,7 @@ mod tests {
                 tool: "system_shell",
                 risk: "execute",
                 arguments,
+                reason: None,
                 target: None,
                 mode: None,
                 decision: "allow",

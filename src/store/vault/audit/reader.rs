@@ -217,6 +217,7 @@ mod tests {
             tool: "container_start",
             risk: "write",
             arguments: &arguments,
+            reason: None,
             target: Some("web"),
             mode: Some("allow"),
             decision: "allow",

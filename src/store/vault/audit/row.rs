@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::chain;
 use super::chain_tail::ChainTail;
 use super::columns::{FORMAT, HASHED};
-use super::entry::{AuditEntry, AuditId, AuditOutcome, MAX_ERROR};
+use super::entry::{AuditEntry, AuditId, AuditOutcome, MAX_ERROR, MAX_REASON};
 use super::exact::{self, UnsealedArguments};
 use crate::vault::row::to_column;
 use gatewren_base::sys::{now_ms, shorten};
@@ -50,13 +50,14 @@ enum Column {
     Mode,
     Change,
     Error,
+    Reason,
 }
 
-/// The texts of a row in a single allocation. A row has up to fourteen.
+/// The texts of a row in a single allocation. A row has up to fifteen.
 #[derive(Default)]
 struct RowTexts {
     all: String,
-    places: [Option<(u32, u32)>; Column::Error as usize + 1],
+    places: [Option<(u32, u32)>; Column::Reason as usize + 1],
 }
 
 impl RowTexts {
@@ -86,6 +87,7 @@ impl UnnumberedRow {
             unsealed,
         } = kept_arguments(entry.arguments);
         let target = entry.target.map(redact_text);
+        let reason = entry.reason.map(|reason| kept_text(reason, MAX_REASON));
         let texts = [
             (Column::Agent, Some(entry.agent)),
             (Column::Session, entry.session),
@@ -100,6 +102,7 @@ impl UnnumberedRow {
             (Column::Space, entry.space),
             (Column::Mode, entry.mode),
             (Column::Change, entry.change),
+            (Column::Reason, reason.as_deref()),
         ];
         Self {
             at_ms: now_ms(),
@@ -118,7 +121,7 @@ impl UnnumberedRow {
     /// Makes the only row of a call from its intent: the row of a call that only read.
     pub(in crate::vault) fn ended(mut self, outcome: AuditOutcome<'_>) -> Self {
         if let Some(error) = outcome.error {
-            self.texts.put(Column::Error, &kept_error(error));
+            self.texts.put(Column::Error, &kept_text(error, MAX_ERROR));
         }
         Self {
             outcome: Some(outcome.outcome),
@@ -133,7 +136,7 @@ impl UnnumberedRow {
     pub(in crate::vault) fn of_outcome(id: &AuditId, outcome: AuditOutcome<'_>) -> Self {
         let mut texts = RowTexts::default();
         if let Some(error) = outcome.error {
-            texts.put(Column::Error, &kept_error(error));
+            texts.put(Column::Error, &kept_text(error, MAX_ERROR));
         }
         Self {
             at_ms: now_ms(),
@@ -193,13 +196,14 @@ impl UnnumberedRow {
             number(self.revision_before),
             exact.map_or(ValueRef::Null, ValueRef::from),
             text(Column::Error),
+            text(Column::Reason),
         ]
     }
 }
 
-/// Returns an error as stored in the audit: without secrets, and then shortened, so that no secret is cut in half.
-fn kept_error(error: &str) -> String {
-    shorten(&redact_text(error), MAX_ERROR)
+/// Returns a text as stored in the audit: without secrets, and then shortened, so that no secret is cut in half.
+fn kept_text(text: &str, max: usize) -> String {
+    shorten(&redact_text(text), max)
 }
 
 /// The arguments of a call as stored in the audit.
@@ -248,8 +252,8 @@ fn kept_arguments(arguments: &Value) -> KeptArguments {
 /// The columns of [`HASHED`] in their order, then the two hashes and the format.
 const INSERT: &str = "INSERT INTO audit (seq, at_ms, call, kind, agent, session, request, address, tool, risk,
         arguments, arguments_sha256, target, decision, outcome, duration_ms, revision, token, space, mode,
-        change, revision_before, exact, error, previous_sha256, sha256, format)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        change, revision_before, exact, error, reason, previous_sha256, sha256, format)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// Appends rows with a statement that is prepared for the first of them.
 ///
@@ -335,12 +339,12 @@ mod tests {
 
     #[test]
     fn an_error_is_kept_without_secrets_and_not_longer_than_its_bound() {
-        assert_eq!(kept_error("web is stopped"), "web is stopped");
-        let secret = kept_error("cannot run: mysql --password hunter2");
+        assert_eq!(kept_text("web is stopped", MAX_ERROR), "web is stopped");
+        let secret = kept_text("cannot run: mysql --password hunter2", MAX_ERROR);
         assert_eq!(secret, "cannot run: mysql --password [redacted]");
         // The secret crosses the bound.
         let long = format!("{} --password hunter2", "x".repeat(MAX_ERROR - 15));
-        let kept = kept_error(&long);
+        let kept = kept_text(&long, MAX_ERROR);
         assert!(!kept.contains("hun"), "{kept}");
         assert_eq!(kept.chars().count(), MAX_ERROR);
         assert!(kept.ends_with('…'), "{kept}");

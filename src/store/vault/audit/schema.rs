@@ -46,3 +46,6 @@ pub(in crate::vault) const WITHOUT_INSERT_TRIGGER: &str = "DROP TRIGGER audit_is
 
 /// Adds the reason for which a call failed.
 pub(in crate::vault) const ERROR_COLUMN: &str = "ALTER TABLE audit ADD COLUMN error TEXT;";
+
+/// Adds the reason that the agent gave for a call.
+pub(in crate::vault) const REASON_COLUMN: &str = "ALTER TABLE audit ADD COLUMN reason TEXT;";

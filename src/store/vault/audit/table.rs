@@ -205,6 +205,7 @@ mod tests {
             tool: "container_start",
             risk: "write",
             arguments,
+            reason: None,
             target: Some("web"),
             mode: Some("allow"),
             decision: "allow",

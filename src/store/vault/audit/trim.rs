@@ -204,6 +204,7 @@ fn trim_entry(arguments: &serde_json::Value) -> AuditEntry<'_> {
         tool: checkpoint::TOOL,
         risk: "disrupt",
         arguments,
+        reason: None,
         target: None,
         mode: None,
         decision: "settings",

@@ -171,6 +171,7 @@ mod tests {
             tool: "container_start",
             risk: "write",
             arguments: &arguments,
+            reason: None,
             target: Some("web"),
             mode: None,
             decision: "allow",
