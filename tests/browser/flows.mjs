@@ -17,9 +17,10 @@ page.on('dialog', () => { throw new Error('a page of ours opened a dialog'); });
 const it = (what, run) => check(kind, what, run);
 const looksRight = async (name) => { await fits(page); await accessible(page); await shot(page, kind, name); };
 const proposer = gatewrenAgent('proposer', 'suggest');
+const operator = gatewrenAgent('worker', 'operate', '--toolset', 'all', '--mode', 'write=propose');
 
-function gatewrenAgent(name, policy) {
-  return JSON.parse(gatewren('agent', 'add', name, '--policy', policy, '--json')).token;
+function gatewrenAgent(name, policy, ...options) {
+  return JSON.parse(gatewren('agent', 'add', name, '--policy', policy, ...options, '--json')).token;
 }
 
 // A change that waits, and its id.
@@ -165,6 +166,99 @@ await it('approving and allowing the same for a while, and ending that', async (
 
 let token;
 await it('a new agent: its token once, with what each client is told, and it is good', async () => {
+// A call of an operator that waits, and its id.
+async function waiting(tool, args) {
+  const result = await callTool(operator, tool, args);
+  const id = JSON.stringify(result).match(/chg_[0-9a-f]{16}/)?.[0];
+  expect(id, result);
+  return id;
+}
+
+await it('five requests fit on a screen: a sentence, the reason in quotes, a command in full, all else folded', async () => {
+  const command = `uptime # ${'a long remark '.repeat(30)}the end`;
+  const ids = [
+    await waiting('system_shell', { command, reason: 'to see the load' }),
+    await waiting('system_shell', { command: 'df -h' }),
+    await waiting('notification_remove', { ids: [1], reason: 'it is old' }),
+    await waiting('state_put', { pointer: '/public/ui/a', value: 1, reason: 'a' }),
+    await waiting('state_put', { pointer: '/public/ui/b', value: 'two', reason: 'b' }),
+  ];
+  await page.goto(`${origin}/owner/inbox`);
+  const card = (id) => page.locator(`article#${id}`);
+  const text = async (id) => (await card(id).innerText()).replaceAll(/\s+/g, ' ');
+  expect((await text(ids[0])).includes('“to see the load”'), await text(ids[0]));
+  expect((await card(ids[0]).locator('pre.command').innerText()).endsWith('the end'), 'the command is cut');
+  const [inner, outer] = await card(ids[0]).locator('pre.command').evaluate((pre) => [pre.scrollHeight, pre.clientHeight]);
+  expect(inner <= outer, `the command is ${inner} high in ${outer}`);
+  expect((await text(ids[1])).includes('worker gave no reason.'), await text(ids[1]));
+  expect((await card(ids[3]).locator('h2 strong').innerText()) === '/public/ui/a', await card(ids[3]).locator('h2').innerText());
+  for (const id of ids) expect(!(await text(id)).includes('SHA-256'), 'the digest is not folded');
+  expect(/ids \S+ \[ ?1 ?\]/.test(await text(ids[2])), `an argument is missing: ${await text(ids[2])}`);
+  if (kind === 'desk') {
+    const ends = await Promise.all(ids.map(async (id) => {
+      const box = await card(id).boundingBox();
+      return box.y + box.height;
+    }));
+    expect(Math.max(...ends) <= 1400, `five requests are ${Math.max(...ends)} high`);
+  }
+  await looksRight('inbox-five');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await shot(page, kind, 'inbox-five-dark');
+  await page.emulateMedia({ colorScheme: null });
+  await page.evaluate(() => scrollTo(0, 400));
+  await page.locator('.batch').evaluate((bar) => {
+    if (bar.getBoundingClientRect().top !== 0) throw new Error(`the bar is at ${bar.getBoundingClientRect().top}`);
+  });
+  await card(ids[1]).getByText('⋯').click();
+  await card(ids[1]).getByLabel('Note, which the agent can read').fill('use the tool');
+  await looksRight('inbox-more');
+  await card(ids[1]).getByRole('button', { name: 'Reject', exact: true }).click();
+  expect((await page.locator('[role=status].notice').innerText()).includes('it does not run'), 'no word of the result');
+  expect(gatewren('inbox', 'show', ids[1]).includes('use the tool'), 'the note is lost');
+  // What loses data is not among those that one press approves.
+  const all = page.getByRole('button', { name: /^Approve all/ });
+  expect((await all.innerText()) === 'Approve all 3', await all.innerText());
+  await all.click();
+  expect(gatewren('inbox', 'show', ids[2]).includes('pending'), 'it was approved with the others');
+});
+
+await it('what loses data for good is approved with its name, which the server checks, without scripts too', async () => {
+  const plain = await person(browser, { viewport, javaScriptEnabled: false });
+  await signIn(plain.page);
+  await plain.page.goto(`${origin}/owner/inbox`);
+  const card = plain.page.locator('article.loses');
+  expect((await card.innerText()).includes('cannot be undone'), await card.innerText());
+  const id = await card.getAttribute('id');
+  const waits = () => gatewren('inbox', 'show', id).includes('pending');
+  await card.getByRole('button', { name: 'Approve', exact: true }).click();
+  expect(waits(), 'one press was enough');
+  await plain.page.getByLabel('Name').fill('another');
+  await plain.page.getByRole('button', { name: 'Approve' }).click();
+  expect((await plain.page.textContent('main')).includes('another name; nothing was approved') && waits(), 'another name is enough');
+  await fits(plain.page);
+  await shot(plain.page, kind, 'typed-name');
+  await plain.page.getByLabel('Name').fill('notification_remove');
+  await plain.page.getByRole('button', { name: 'Approve' }).click();
+  expect(/Done:|it failed:/.test(await plain.page.locator('[role=status].notice').innerText()), 'no result');
+  expect(!waits(), 'it waits still');
+  await plain.context.close();
+});
+
+await it('an approval in the inbox shows its result there, and a container is started again by its undo', async () => {
+  if (!process.env.GATEWREN_LXCPATH) return;
+  const id = await waiting('container_stop', { container: 'beta', reason: 'it hangs' });
+  await page.goto(`${origin}/owner/inbox`);
+  const card = page.locator(`article#${id}`);
+  expect(/Stop the container beta/.test(await card.innerText()) && (await card.innerText()).includes('Now: running'), await card.innerText());
+  await card.getByRole('button', { name: 'Approve', exact: true }).click();
+  expect(page.url().endsWith(`/owner/inbox?decided=${id}`), page.url());
+  await page.getByText('Done: Stop the container beta').waitFor();
+  await looksRight('inbox-result');
+  await page.getByRole('button', { name: 'Undo: start beta' }).click();
+  expect((await page.textContent('main')).includes('The container was started.'), await page.textContent('main'));
+  await page.getByRole('heading', { name: 'beta running' }).waitFor();
+});
+
   await page.goto(`${origin}/owner/agents`);
   const unfit = HOSTILE.replace('\u202e', '');
   await page.getByLabel('Name').fill(unfit);
@@ -311,7 +405,7 @@ await it('the owner stops, starts and restarts a container, after a question, an
   await page.getByText(/stopped (just now|1 min ago)/).waitFor();
   expect(await page.getByRole('button', { name: 'Stop' }).count() === 0, 'a stopped one can be stopped');
   const what = page.getByRole('region', { name: 'What happened' }).locator('tbody tr');
-  const author = what.filter({ hasText: 'Container beta is now stopped' }).locator('td').last();
+  const author = what.filter({ hasText: 'Container beta is now stopped' }).first().locator('td').last();
   expect((await author.textContent()).startsWith('owner the call'), await author.textContent());
   expect((await page.getByRole('region', { name: 'Last calls about it' }).textContent()).includes('container stop'), 'the audit has no row');
   await looksRight('container-stopped');
@@ -534,3 +628,4 @@ await it('all is reached by the keyboard', async () => {
 
 await browser.close();
 finish();
+  expect((await plain.page.textContent('main')).includes('Done: Change the state'), 'no word of the result');

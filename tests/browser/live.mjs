@@ -39,6 +39,7 @@ await it('a page whose content is not updated keeps its count of requests', asyn
 await it('while a note is typed the count goes on, a bar names new requests, and nothing moves', async () => {
   await open('/owner/inbox');
   const note = page.locator(`#note-${ids[0]}`);
+  await page.locator(`#more-${ids[0]} > summary`).click();
   await note.pressSequentially('n');
   await page.locator('h1').click();
   ids.push(await proposed('second'));
@@ -73,7 +74,7 @@ await it('a note that was cleared again holds nothing back', async () => {
 
 await it('a focused summary or link holds nothing back, and what is open stays open', async () => {
   const details = page.locator(`#exact-${ids[0]}`);
-  await details.locator('summary').click();
+  await details.locator('> summary').click();
   ids[2] = await proposed('fourth');
   await page.locator(`#${ids[2]}`).waitFor();
   expect(await details.evaluate((one) => one.open), 'it was shut');
@@ -86,7 +87,7 @@ await it('a focused summary or link holds nothing back, and what is open stays o
 
 await it('a button copies after an update', async () => {
   const details = page.locator(`#exact-${ids[1]}`);
-  await details.locator('summary').click();
+  await details.locator('> summary').click();
   ids[2] = await proposed('fifth');
   await page.locator(`#${ids[2]}`).waitFor();
   await details.getByRole('button', { name: 'Copy' }).click();

@@ -15,12 +15,22 @@ pub enum ContainerCommand {
     Stop,
     /// Stop it and start it again.
     Restart,
+    /// Pause all its processes.
+    Freeze,
+    /// Let its processes go on.
+    Unfreeze,
 }
 
 impl ContainerCommand {
     /// The command of this word.
     pub fn named(word: &str) -> Option<Self> {
-        let all = [Self::Start, Self::Stop, Self::Restart];
+        let all = [
+            Self::Start,
+            Self::Stop,
+            Self::Restart,
+            Self::Freeze,
+            Self::Unfreeze,
+        ];
         all.into_iter().find(|command| command.word() == word)
     }
 
@@ -30,6 +40,8 @@ impl ContainerCommand {
             Self::Start => "start",
             Self::Stop => "stop",
             Self::Restart => "restart",
+            Self::Freeze => "freeze",
+            Self::Unfreeze => "unfreeze",
         }
     }
 
@@ -38,6 +50,8 @@ impl ContainerCommand {
             Self::Start => "container start",
             Self::Stop => "container stop",
             Self::Restart => "container restart",
+            Self::Freeze => "container freeze",
+            Self::Unfreeze => "container unfreeze",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::change_parts::{decision, facts, headline, names, reject};
+use super::change_parts::{DecisionPlace, decision, facts, headline, names, reject};
 use super::grant_form::fields;
 use super::header::Tab;
 use super::page_error::PageError;
@@ -27,7 +27,9 @@ pub fn page(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
         h1 { (headline(&change)) }
         (asked.render_notice())
         article { (facts(asked, &change, &names)?) }
-        @if change.status == ChangeStatus::Pending { (decision(asked, &change, &fields(&change))) }
+        @if change.status == ChangeStatus::Pending {
+            section { h2 { (texts::DECIDE) } (decision(asked, &change, DecisionPlace::OwnPage, &fields(&change), &html! {})) }
+        }
         @if change.status == ChangeStatus::Approved { (reject(asked, &change)) }
         section { (history(&change)) }
         p { a href="/owner/inbox" { (texts::TO_INBOX) } }

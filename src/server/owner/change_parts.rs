@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use super::container_parts::target;
 use super::diff::diff;
+use super::inbox_texts;
 use super::page_error::PageError;
 use super::parts::{name, notes, notice, proof, time};
 use super::site::{OwnerSite, SignedInRequest};
@@ -74,8 +75,8 @@ pub fn status_class(status: ChangeStatus) -> &'static str {
     }
 }
 
-/// Renders the tool's class of risk.
-fn risk(asked: &SignedInRequest<'_>, change: &Change) -> Result<Markup, PageError> {
+/// Renders the class of risk of a change's tool.
+pub fn risk(asked: &SignedInRequest<'_>, change: &Change) -> Result<Markup, PageError> {
     let tools = asked.site.tools()?;
     let tool = tools.iter().find(|tool| tool.name == change.tool);
     Ok(html! {
@@ -114,25 +115,90 @@ pub fn reject(asked: &SignedInRequest<'_>, change: &Change) -> Markup {
     }
 }
 
-/// Renders the buttons that decide on a fully shown change, and the form for a grant.
-pub fn decision(asked: &SignedInRequest<'_>, change: &Change, grant_form: &Markup) -> Markup {
-    html! {
-        section {
-            h2 { (texts::DECIDE) }
-            form method="post" action=(path(change)) {
-                (proof(asked.session))
-                input type="hidden" name="seen" value=(hex(&change.binding()));
-                div class="row" {
-                    button name="do" value="approve" { (texts::APPROVE) }
-                    button name="do" value="reject" class="bad" { (texts::REJECT) }
-                    div class="note" {
-                        label for=(format!("note-{}", change.id)) { (texts::NOTE) }
-                        input type="text" id=(format!("note-{}", change.id)) name="note" maxlength="500" autocomplete="off";
-                    }
-                }
-                (grant_form)
-            }
+/// Where a change is decided on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecisionPlace {
+    /// In the inbox, where a note and a grant are folded.
+    Inbox,
+    /// On its own page.
+    OwnPage,
+}
+
+impl DecisionPlace {
+    /// The field of the form that has its word.
+    pub const FIELD: &str = "place";
+
+    /// Its word in a form.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Inbox => "inbox",
+            Self::OwnPage => "page",
         }
+    }
+}
+
+/// Renders the buttons that decide on a fully shown change, the form for a grant, and what is folded beside them.
+pub fn decision(
+    asked: &SignedInRequest<'_>,
+    change: &Change,
+    place: DecisionPlace,
+    grant_form: &Markup,
+    folded: &Markup,
+) -> Markup {
+    let id = format!("note-{}", change.id);
+    let note = html! {
+        div class="note" {
+            label for=(id) { (texts::NOTE) }
+            input type="text" id=(id) name="note" maxlength="500" autocomplete="off";
+        }
+    };
+    html! {
+        form method="post" action=(path(change)) {
+            (proof(asked.session))
+            input type="hidden" name="seen" value=(hex(&change.binding()));
+            input type="hidden" name=(DecisionPlace::FIELD) value=(place.word());
+            div class="row" {
+                button name="do" value="approve" { (texts::APPROVE) }
+                button name="do" value="reject" class="bad" { (texts::REJECT) }
+                @if place == DecisionPlace::Inbox {
+                    details id=(format!("more-{}", change.id)) class="more" {
+                        summary class="button plain" aria-label=(inbox_texts::MORE) title=(inbox_texts::MORE) { "⋯" }
+                        (note) (grant_form)
+                    }
+                    (folded)
+                } @else { (note) }
+            }
+            @if place == DecisionPlace::OwnPage { (grant_form) }
+        }
+    }
+}
+
+/// Renders the reason of a change in quotes.
+pub fn reason(change: &Change) -> Markup {
+    html! {
+        @if let Some(reason) = &change.reason {
+            blockquote { span class="soft" { (texts::REASON) } " “" bdi { (exact_lines(reason)) } "”" }
+            (notes(&text_notes(reason)))
+        }
+    }
+}
+
+/// Renders what a schedule or a watch would do.
+pub fn about_call(change: &Change) -> Markup {
+    html! {
+        @if let Some(words) = schedule_words(change) { p { strong { bdi { (words) } } } }
+        @if let Some(words) = watch_of(change) { p { strong { bdi { (words) } } } }
+    }
+}
+
+/// Renders the exact arguments, and whether what the change depends on is as it was.
+pub fn exact(change: &Change, moved: &Staleness) -> Markup {
+    html! {
+        @let id = format!("arguments-{}", change.id);
+        pre id=(id) { bdi { (exact_arguments(change)) } }
+        button type="button" class="plain" data-copy=(id) data-done=(texts::COPIED) hidden { (texts::COPY) }
+        p class="soft" { "SHA-256 " code { (hex(&change.arguments_sha256)) } }
+        (rests(change, moved))
     }
 }
 
@@ -154,23 +220,14 @@ pub fn facts(
             @if change.moved.is_some() { " " span class="tag warn" { (texts::MOVED) } }
         }
         p { (of(names, &change.agent)) ", " (time(change.created_ms)) }
-        @if let Some(reason) = &change.reason {
-            p class="soft" { (texts::REASON) }
-            blockquote { bdi { (exact_lines(reason)) } }
-            (notes(&text_notes(reason)))
-        }
-        @if let Some(words) = schedule_words(change) { p { strong { bdi { (words) } } } }
-        @if let Some(words) = watch_of(change) { p { strong { bdi { (words) } } } }
+        (reason(change))
+        (about_call(change))
         h3 { (texts::WOULD_DO) }
         (diff(change, &document.root))
         details id=(format!("exact-{}", change.id)) {
             summary { (texts::EXACT) }
-            @let id = format!("arguments-{}", change.id);
-            pre id=(id) { bdi { (exact_arguments(change)) } }
-            button type="button" class="plain" data-copy=(id) data-done=(texts::COPIED) hidden { (texts::COPY) }
-            p class="soft" { "SHA-256 " code { (hex(&change.arguments_sha256)) } }
+            (exact(change, &moved))
         }
-        (rests(change, &moved))
     })
 }
 

@@ -27,6 +27,7 @@ pub fn buttons(asked: &SignedInRequest<'_>, found: &ContainerInState) -> Markup 
     let commands: &[ContainerCommand] = match found.status() {
         "stopped" => &[ContainerCommand::Start],
         "running" => &[ContainerCommand::Restart, ContainerCommand::Stop],
+        "frozen" => &[ContainerCommand::Unfreeze],
         _ => &[],
     };
     html! {
@@ -43,8 +44,8 @@ pub fn buttons(asked: &SignedInRequest<'_>, found: &ContainerInState) -> Markup 
 
 fn class(command: ContainerCommand) -> Option<&'static str> {
     match command {
-        ContainerCommand::Start => None,
-        ContainerCommand::Restart => Some("plain"),
+        ContainerCommand::Start | ContainerCommand::Unfreeze => None,
+        ContainerCommand::Restart | ContainerCommand::Freeze => Some("plain"),
         ContainerCommand::Stop => Some("bad"),
     }
 }
@@ -53,6 +54,8 @@ fn label(command: ContainerCommand) -> &'static str {
     match command {
         ContainerCommand::Start => texts::START,
         ContainerCommand::Restart => texts::RESTART,
+        ContainerCommand::Freeze => texts::FREEZE,
+        ContainerCommand::Unfreeze => texts::UNFREEZE,
         ContainerCommand::Stop => texts::STOP,
     }
 }
@@ -64,7 +67,8 @@ pub async fn act(asked: &SignedInRequest<'_>, part: &str) -> PageResult {
     let command = ContainerCommand::named(&word);
     let command = command.ok_or_else(|| PageError::Refused(NO_SUCH_ACTION.to_owned()))?;
     let is_sure = asked.visit.field("sure").is_some();
-    if command != ContainerCommand::Start && !is_sure {
+    let ends_processes = matches!(command, ContainerCommand::Stop | ContainerCommand::Restart);
+    if ends_processes && !is_sure {
         return question(asked, &found, command);
     }
     let path = container_path(found.id.as_str());
@@ -89,6 +93,8 @@ pub async fn act(asked: &SignedInRequest<'_>, part: &str) -> PageResult {
                 ContainerCommand::Start => lxc.start(&id).await,
                 ContainerCommand::Stop => lxc.stop(&id, GRACE).await,
                 ContainerCommand::Restart => lxc.restart(&id, GRACE).await,
+                ContainerCommand::Freeze => lxc.set_frozen(&id, true).await,
+                ContainerCommand::Unfreeze => lxc.set_frozen(&id, false).await,
             };
             change.wait_for_revision().await;
             done.map_err(|cause| cause.message)

@@ -20,6 +20,8 @@ pub const TOOK_LONG: &str = "The server did not answer in time.";
 pub const NOT_READY: &str = "Not available:";
 pub const START: &str = "Start";
 pub const STOP: &str = "Stop";
+pub const FREEZE: &str = "Freeze";
+pub const UNFREEZE: &str = "Unfreeze";
 pub const RESTART: &str = "Restart";
 pub const INTERRUPTS: &str =
     "All its processes end. It has 10 seconds to shut down by itself before it is killed.";

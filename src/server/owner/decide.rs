@@ -1,13 +1,19 @@
 //! The owner's decisions on changes, from a form that showed them.
 
-use super::change_parts::{names, of};
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::change_parts::{DecisionPlace, names, of};
 use super::confirm::confirm;
 use super::frame::redirect;
 use super::grant_form::{GrantFormValues, second_step};
 use super::inbox_order::InboxPage;
+use super::inbox_result::DECIDED;
 use super::page_error::PageError;
 use super::site::{PageResult, SignedInRequest, redirect_with_notice};
 use super::texts;
+use super::typed_name::confirm_name;
 use gatewren_gate::auth::CommandPrefix;
 use gatewren_gate::owner_actions;
 use gatewren_gate::owner_actions::{DecidedChange, GrantRequest, OwnerDecision, decide_change};
@@ -15,6 +21,9 @@ use gatewren_store::vault::{Change, GrantBound, hex};
 
 /// The maximum length of a note; a longer one is rejected, because the agent reads all of it.
 const MAX_NOTE: usize = 500;
+
+/// How long an approval in the inbox waits for the end of the call.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Decides on one change.
 pub async fn one(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
@@ -30,6 +39,11 @@ pub async fn one(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
         "reject" => OwnerDecision::Reject,
         _ => return Err(PageError::Refused(texts::NO_SUCH_ACTION.to_owned())),
     };
+    if verb == OwnerDecision::Approve
+        && let Some(page) = confirm_name(asked, &change)?
+    {
+        return Ok(page);
+    }
     // Before anything is decided.
     let wanted = match word.as_str() {
         "grant" => Some(GrantFormValues::of(asked, &change)?),
@@ -64,6 +78,16 @@ pub async fn one(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
         };
         owner_actions::grant(&owner, request).await?;
     }
+    answer(asked, id, verb).await
+}
+
+/// Redirects to the page that the form was on, which shows the result.
+async fn answer(asked: &SignedInRequest<'_>, id: &str, verb: OwnerDecision) -> PageResult {
+    let place = asked.visit.field(DecisionPlace::FIELD);
+    if place.as_deref() == Some(DecisionPlace::Inbox.word()) {
+        wait_for_end(asked, id).await?;
+        return Ok(redirect(&format!("/owner/inbox?{DECIDED}={id}")));
+    }
     let notice = match verb {
         OwnerDecision::Approve => "approved",
         OwnerDecision::Reject => "rejected",
@@ -72,6 +96,27 @@ pub async fn one(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
         &format!("/owner/changes/{id}"),
         notice,
     ))
+}
+
+/// Waits until a change has ended, but not for long: without scripts, the page that follows does not change by itself.
+async fn wait_for_end(asked: &SignedInRequest<'_>, id: &str) -> Result<(), PageError> {
+    let changes = asked.site.vault.changes();
+    let mut inbox_changes = changes.watch_inbox();
+    let patience = sleep(PATIENCE);
+    tokio::pin!(patience);
+    loop {
+        inbox_changes.mark_unchanged();
+        if !changes
+            .get(id)?
+            .is_some_and(|change| change.status.is_open())
+        {
+            return Ok(());
+        }
+        tokio::select! {
+            () = &mut patience => return Ok(()),
+            end = inbox_changes.changed() => if end.is_err() { return Ok(()) },
+        }
+    }
 }
 
 /// Decides on several changes of an agent: approves those that one page of the inbox shows in full, or rejects

@@ -7,15 +7,66 @@ use super::parts::{name, notes};
 use super::texts;
 use gatewren_base::sys::sanitize_lines;
 use gatewren_base::telemetry::redact;
-use gatewren_gate::owner_actions::{ShownArgument, change_arguments};
+use gatewren_gate::owner_actions::{ShownArgument, change_arguments, takes_command};
 use gatewren_store::vault::Change;
 
-/// Renders each argument, next to the current value if the state has a member of that name at one of the paths that
-/// the change depends on. The arguments are complete and never redacted: a hidden part could be the command that
-/// the agent wants to run.
+/// Renders each argument with what the state has now. The arguments are complete and never redacted: a hidden part
+/// could be the command that the agent wants to run.
 pub fn diff(change: &Change, state: &Value) -> Markup {
+    html! { (call_arguments(change, state, false)) (current_values(change, state)) }
+}
+
+/// Renders each argument, next to the current value if the state has a member of that name at one of the paths that
+/// the change depends on. A command has a block for itself. Without the target if the sentence above has it.
+pub fn call_arguments(change: &Change, state: &Value, has_target_above: bool) -> Markup {
     let arguments: Map<String, Value> = serde_json::from_str(&change.arguments).unwrap_or_default();
     let shown = change_arguments(change);
+    let there = observed(change, state);
+    let stands: Vec<&Value> = there.iter().map(|(_, value)| *value).collect();
+    // Only a text: the block says nothing of a value's kind, and a number would look the same.
+    let is_command = |key: &str, value: &Value| {
+        key == COMMAND && value.is_string() && takes_command(&change.tool)
+    };
+    let target = change.target.as_deref().filter(|_| has_target_above);
+    let is_above = |value: &Value| target.is_some() && value.as_str() == target;
+    // Both are sorted by name.
+    let all = || shown.iter().zip(&arguments);
+    let others = || all().filter(|(_, (key, value))| !is_command(key, value) && !is_above(value));
+    html! {
+        @if shown.is_empty() { p class="soft" { (texts::NO_ARGUMENTS) } }
+        @for (argument, _) in all().filter(|(_, (key, value))| is_command(key, value)) {
+            pre class="command" { bdi { (argument.text) } }
+            (notes(&argument.notes))
+        }
+        @if others().next().is_some() {
+            dl {
+                @for (argument, (key, wanted)) in others() {
+                    dt { (argument.name) " " span class="soft" { (kind(argument)) } }
+                    @let now = current_value(&stands, &change.tool, key);
+                    dd { (render_value(now, argument, wanted)) (notes(&argument.notes)) }
+                }
+            }
+        }
+    }
+}
+
+/// The argument that has the command of a shell.
+const COMMAND: &str = "command";
+
+/// Renders the current values of what the change depends on.
+pub fn current_values(change: &Change, state: &Value) -> Markup {
+    html! {
+        @for (index, (pointer, value)) in observed(change, state).iter().enumerate() {
+            details id=(format!("now-{}-{index}", change.id)) {
+                summary { (texts::AS_IT_IS) " " (name(pointer)) }
+                pre { bdi { (sanitize_lines(&pretty(&redact(value)))) } }
+            }
+        }
+    }
+}
+
+/// The paths that a change depends on, and their values.
+fn observed<'a>(change: &'a Change, state: &'a Value) -> Vec<(&'a String, &'a Value)> {
     // A tool that writes into the state has the path as its target.
     let place = change
         .target
@@ -23,25 +74,7 @@ pub fn diff(change: &Change, state: &Value) -> Markup {
         .filter(|target| target.starts_with('/'));
     let places = change.rests_on.iter().chain(place);
     let there = places.filter_map(|pointer| Some((pointer, state.pointer(pointer)?)));
-    let there: Vec<(&String, &Value)> = there.collect();
-    let stands: Vec<&Value> = there.iter().map(|(_, value)| *value).collect();
-    html! {
-        @if shown.is_empty() { p class="soft" { (texts::NO_ARGUMENTS) } }
-        dl {
-            // Both are sorted by name.
-            @for (argument, (key, wanted)) in shown.iter().zip(&arguments) {
-                dt { (argument.name) " " span class="soft" { (kind(argument)) } }
-                @let now = current_value(&stands, &change.tool, key);
-                dd { (render_value(now, argument, wanted)) (notes(&argument.notes)) }
-            }
-        }
-        @for (index, (pointer, value)) in there.iter().enumerate() {
-            details id=(format!("now-{}-{index}", change.id)) {
-                summary { (texts::AS_IT_IS) " " (name(pointer)) }
-                pre { bdi { (sanitize_lines(&pretty(&redact(value)))) } }
-            }
-        }
-    }
+    there.collect()
 }
 
 /// Whether an argument is shown as plain text or as JSON.
@@ -121,6 +154,21 @@ mod tests {
         assert_eq!(now("container_autostart", "enabled"), Some(&json!(true)));
         assert_eq!(now("container_autostart", "on"), Some(&json!(true)));
         assert_eq!(now("state_put", "value"), Some(&container));
+    }
+
+    #[test]
+    fn only_a_target_that_the_sentence_has_is_left_out_of_the_arguments() {
+        let arguments = json!({ "container": "web", "force": true, "ids": [1] }).to_string();
+        let mut change = Change::waiting("chg_1", "container_stop", arguments);
+        let shown = |change: &Change| call_arguments(change, &json!({}), true).into_string();
+        let names = |page: &str| page.matches("<dt>").count();
+        assert_eq!(names(&shown(&change)), 3, "it has no target");
+        change.target = Some("web".to_owned());
+        assert_eq!(names(&shown(&change)), 2);
+        assert_eq!(
+            names(&call_arguments(&change, &json!({}), false).into_string()),
+            3
+        );
     }
 
     #[test]

@@ -4,18 +4,17 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::change_parts::{
-    about, change_class, decision, facts, headline, names, of, path, reject, status_tag,
-};
-use super::grant_form::fields;
+use super::change_parts::{about, names, of, path, status_tag};
 use super::header::Tab;
-use super::inbox_order::{ChangeLength, InboxPage};
-use super::page_error::PageError;
-use super::parts::{exact_time, name, notice, proof, table, time};
+use super::inbox_card::InboxCards;
+use super::inbox_order::InboxPage;
+use super::inbox_result::decided_result;
+use super::inbox_texts;
+use super::parts::{exact_time, name, proof, table, time};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
 use gatewren_gate::owner_actions::granted_words;
-use gatewren_store::vault::{Change, ChangeStatus, Grant, hex};
+use gatewren_store::vault::{Change, Grant, hex};
 
 /// The number of ended changes that are listed.
 const ENDED: usize = 20;
@@ -31,16 +30,16 @@ pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let grants = site.vault.grants().holding()?;
     let number = asked.visit.query("page").and_then(|text| text.parse().ok());
     let page = InboxPage::of(site, open, number.unwrap_or(1))?;
+    let cards = InboxCards::of(asked, &names, &page.shown)?;
     let content = html! {
         h1 data-waiting=(site.waiting()?) { (texts::INBOX) }
         (asked.render_notice())
+        (decided_result(asked)?)
         @if page.shown.is_empty() { p { (texts::NOTHING_WAITS) } }
         (pages(&page))
-        @for change in &page.shown {
-            @if ChangeLength::of(change).fits() { (render_whole(asked, change, &names)?) } @else { (too_long(asked, change, &names)) }
-        }
+        (together(asked, &page, &names))
+        @for change in &page.shown { (cards.render(change)?) }
         (pages(&page))
-        @for agent in page.waiting_agents() { (together(asked, &page, &agent, &names)) }
         @if !grants.is_empty() { (render_grants(asked, &grants, &names)) }
         @if !ended.is_empty() {
             section {
@@ -63,40 +62,6 @@ fn ended_rows(ended: &[Change], names: &HashMap<String, String>) -> Markup {
     }
 }
 
-/// Renders a change in full, with the buttons to decide on it.
-fn render_whole(
-    asked: &SignedInRequest<'_>,
-    change: &Change,
-    names: &HashMap<String, String>,
-) -> Result<Markup, PageError> {
-    let shown = facts(asked, change, names)?;
-    Ok(html! {
-        article id=(change.id) class=[change_class(change)] {
-            h2 { a href=(path(change)) { (headline(change)) } }
-            (shown)
-            @if change.status == ChangeStatus::Pending { (decision(asked, change, &fields(change))) }
-        }
-    })
-}
-
-/// Renders a change that is too long to be shown in full here: it can be rejected here, and approved on its own
-/// page.
-fn too_long(
-    asked: &SignedInRequest<'_>,
-    change: &Change,
-    names: &HashMap<String, String>,
-) -> Markup {
-    let ChangeLength { characters, lines } = ChangeLength::of(change);
-    html! {
-        article id=(change.id) class=[change_class(change)] {
-            h2 { a href=(path(change)) { (headline(change)) } }
-            p { (status_tag(change)) " " (of(names, &change.agent)) ", " (time(change.created_ms)) }
-            (notice(&format!("{characters} {}, {lines} {}. {}", texts::CHARACTERS, texts::LINES, texts::TOO_LONG), true))
-            @if change.status == ChangeStatus::Pending { (reject(asked, change)) }
-        }
-    }
-}
-
 /// Renders links to the other pages, if there are any.
 fn pages(page: &InboxPage) -> Markup {
     let to = |number: usize| format!("/owner/inbox?page={number}");
@@ -111,40 +76,54 @@ fn pages(page: &InboxPage) -> Markup {
     }
 }
 
-/// Renders one decision on several changes of an agent: approve those that this page shows in full, or reject all
-/// that wait.
+/// Renders the bar for one decision on several changes of an agent: approve those that this page shows in full and
+/// that lose no data, or reject all that wait. It stays on top while the cards are read.
 fn together(
     asked: &SignedInRequest<'_>,
     page: &InboxPage,
-    agent: &str,
     names: &HashMap<String, String>,
 ) -> Markup {
-    let (waiting, batch) = (page.waiting_of(agent), page.batch(agent));
+    let agents: Vec<_> = page.waiting_agents();
+    let several = agents.iter().map(|agent| (agent, page.waiting_of(agent)));
+    let several: Vec<_> = several.filter(|(_, waiting)| waiting.len() > 1).collect();
     html! {
-        @if waiting.len() > 1 { section {
-            h2 { (texts::ALL_OF) " " (of(names, agent)) }
+        @if !several.is_empty() {
+            div class="card batch" role="group" aria-label=(texts::ALL_OF) {
+                @for (agent, waiting) in &several { (bar(asked, page, agent, waiting, names)) }
+                details id="batch-how" { summary { (inbox_texts::HOW) } p { (texts::ALL_OF_HOW) } }
+            }
+        }
+    }
+}
+
+fn bar(
+    asked: &SignedInRequest<'_>,
+    page: &InboxPage,
+    agent: &str,
+    waiting: &[Change],
+    names: &HashMap<String, String>,
+) -> Markup {
+    let batch = page.batch(agent);
+    html! {
+        div class="row" {
+            span { (waiting.len()) " " (inbox_texts::FROM) " " strong { (of(names, agent)) } }
             @if batch.changes.len() > 1 {
-                p { (texts::ALL_OF_HOW) }
                 form method="post" action="/owner/changes" {
                     (proof(asked.session))
                     input type="hidden" name="agent" value=(agent);
                     input type="hidden" name="page" value=(page.number);
                     input type="hidden" name="digest" value=(batch.digest);
-                    div class="row" {
-                        button name="do" value="approve" { (texts::APPROVE_ALL) " " (batch.changes.len()) }
-                    }
+                    button name="do" value="approve" { (texts::APPROVE_ALL) " " (batch.changes.len()) }
                 }
             }
             form method="post" action="/owner/changes" {
                 (proof(asked.session))
-                @for change in &waiting {
+                @for change in waiting {
                     input type="hidden" name="seen" value=(format!("{} {}", change.id, hex(&change.binding())));
                 }
-                div class="row" {
-                    button name="do" value="reject" class="bad" { (texts::REJECT_ALL) " " (waiting.len()) }
-                }
+                button name="do" value="reject" class="bad" { (texts::REJECT_ALL) " " (waiting.len()) }
             }
-        } }
+        }
     }
 }
 

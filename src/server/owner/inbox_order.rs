@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::page_error::PageError;
 use super::site::OwnerSite;
+use crate::tool_texts::loses_data;
 use gatewren_base::config::Risk;
 use gatewren_gate::owner_actions::{ChangeBatch, shown_change};
 use gatewren_store::vault::{Change, ChangeStatus};
@@ -90,11 +91,12 @@ impl InboxPage {
         of_agent.cloned().collect()
     }
 
-    /// The waiting changes of an agent that this page shows in full, which can be approved together.
+    /// The waiting changes of an agent that this page shows in full, which can be approved together. One that loses
+    /// data for good is approved by itself.
     pub fn batch(&self, agent: &str) -> ChangeBatch {
         ChangeBatch::of(self.waiting_of(agent), |change| {
             let is_available = self.shown.iter().any(|shown| shown.id == change.id);
-            is_available && ChangeLength::of(change).fits()
+            is_available && ChangeLength::of(change).fits() && !loses_data(&change.tool)
         })
     }
 

@@ -37,7 +37,10 @@ mod home_texts;
 mod home_tiles;
 mod host_page;
 mod inbox;
+mod inbox_card;
 mod inbox_order;
+mod inbox_result;
+mod inbox_texts;
 mod logins;
 mod owner_host;
 mod page_error;
@@ -54,6 +57,7 @@ mod status_times;
 mod texts;
 mod theme;
 mod timeline;
+mod typed_name;
 mod usage_charts;
 mod watch_table;
 

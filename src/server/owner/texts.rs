@@ -90,8 +90,8 @@ pub const WATCH_SEEN: &str = "Last seen";
 // The inbox.
 pub const NOTHING_WAITS: &str = "No changes are pending.";
 pub const MOVED: &str = "its target has changed";
-pub const ALL_OF: &str = "All pending changes of";
-pub const ALL_OF_HOW: &str = "Approving runs the changes of this agent that this page shows in full, in the order in which they were proposed. If its pending changes have changed since, nothing is approved and the page is shown again. Rejecting applies to all its pending changes, on every page.";
+pub const ALL_OF: &str = "Decide on several at once";
+pub const ALL_OF_HOW: &str = "Approving runs the changes of this agent that this page shows in full, in the order in which they were proposed. If its pending changes have changed since, nothing is approved and the page is shown again. A request that loses data for good is approved by itself. Rejecting applies to all its pending changes, on every page.";
 pub const TOO_LONG: &str =
     "It is too long to be shown here in full. Read and approve it on its own page.";
 pub const CHARACTERS: &str = "characters";
@@ -169,7 +169,7 @@ pub const SPANS: [(&str, &str); 4] = [
 ];
 
 /// The confirmations of the previous action.
-pub const NOTICES: [(&str, &str); 14] = [
+pub const NOTICES: [(&str, &str); 16] = [
     (
         "not-as-shown",
         "Nothing was approved: the pending changes of this agent are not those that the page showed. These are pending now.",
@@ -192,6 +192,8 @@ pub const NOTICES: [(&str, &str); 14] = [
     ("start", "The container was started."),
     ("stop", "The container was stopped."),
     ("restart", "The container was restarted."),
+    ("freeze", "The container was frozen."),
+    ("unfreeze", "The container runs again."),
     ("working", "It is still under way. Activity shows its end."),
 ];
 

@@ -53,8 +53,8 @@
     return field.type === "hidden" ? false : field.value !== field.defaultValue || field.checked !== field.defaultChecked;
   };
   const edited = () => [...main.querySelectorAll("input,textarea,select")].filter(isEdited);
-  // With a button of a form in focus or pressed, the reader is about to decide on the shown content.
-  const isBusy = () => main.matches(":active") || main.querySelector("form :focus") || edited().length > 0;
+  // With a field or a button of a form in focus or pressed, the reader is about to decide on the shown content.
+  const isBusy = () => main.matches(":active") || main.querySelector("form :focus:not(summary)") || edited().length > 0;
 
   const selectorOf = (one) => {
     if (one.id) return `#${CSS.escape(one.id)}`;
