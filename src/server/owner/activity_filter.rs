@@ -117,8 +117,8 @@ pub fn filter_form(asked: &SignedInRequest<'_>) -> Result<Markup, PageError> {
                 div { (text_input(asked, "target", texts::TARGET, None)) }
                 (word_field(asked, "decision", texts::DECISION, &DECISIONS))
                 (word_field(asked, "outcome", texts::OUTCOME, &OUTCOMES))
-                div { (text_input(asked, "since", texts::SINCE, None)) }
-                div { (text_input(asked, "until", texts::BEFORE, None)) }
+                div { (date_input(asked, "since", texts::SINCE)) }
+                div { (date_input(asked, "until", texts::BEFORE)) }
                 button { (texts::SEARCH) }
             }
         }
@@ -186,5 +186,15 @@ fn text_input(asked: &SignedInRequest<'_>, id: &str, label: &str, list: Option<&
     html! {
         label for=(id) { (label) }
         input type="text" id=(id) name=(id) value=(value) list=[list] autocomplete="off";
+    }
+}
+
+/// Renders a field for a day. The query may also have a time, or how long ago, which no such field can show.
+fn date_input(asked: &SignedInRequest<'_>, id: &str, label: &str) -> Markup {
+    let value = asked.visit.query(id).unwrap_or_default();
+    let is_day = value.is_empty() || value.len() == "2026-07-28".len();
+    html! {
+        label for=(id) { (label) }
+        input type=(if is_day { "date" } else { "text" }) id=(id) name=(id) value=(value) autocomplete="off";
     }
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::agent_form::{AgentFormValues, fields};
 use super::agents::token_page;
-use super::audit::calls_table;
+use super::call_table::calls_table;
 use super::confirm::confirm;
 use super::header::Tab;
 use super::page_error::PageError;

@@ -8,14 +8,14 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::activity_filter::{ActivityFilter, filter_form};
-use super::container_parts::target;
+use super::call_table::runs_table;
 use super::frame::add_guards;
 use super::header::Tab;
 use super::page_error::PageError;
-use super::parts::{exact_time, name, notice, table, time};
+use super::parts::{exact_time, name, notice};
 use super::site::{PageResult, SignedInRequest};
 use super::texts;
-use gatewren_base::sys::{sanitize_lines, shorten};
+use gatewren_base::sys::sanitize_lines;
 use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions::{CallStatus, export_header};
 use gatewren_store::vault::{AuditCall, AuditLine, AuditReader, ChainVerification, ExactArguments};
@@ -46,11 +46,14 @@ pub async fn page(asked: &SignedInRequest<'_>) -> PageResult {
         @if let Some(words) = &wrong { (notice(words, true)) }
         @if let Some(chain) = &chain { (chain_words(chain)) }
         (filter_form(asked)?)
-        p class="row" {
-            a class="button plain" href="/owner/activity?verify=1" { (texts::VERIFY) }
-            a class="button plain" href="/owner/activity/export" download="gatewren-audit.jsonl" { (texts::EXPORT) }
+        details class="more" {
+            summary class="button plain" aria-label=(MENU) title=(MENU) { "⋯" }
+            p class="row" {
+                a class="button plain" href="/owner/activity?verify=1" { (texts::VERIFY) }
+                a class="button plain" href="/owner/activity/export" download="gatewren-audit.jsonl" { (texts::EXPORT) }
+            }
         }
-        (calls_table(texts::ACTIVITY, &calls, run_after))
+        (runs_table(texts::ACTIVITY, &calls, run_after))
         @if calls.len() >= LISTED as usize { p class="soft" { (texts::MORE_CALLS) } }
     };
     asked.page(Tab::Activity, texts::ACTIVITY, false, content)
@@ -73,37 +76,6 @@ fn chain_words(chain: &ChainVerification) -> Markup {
     }
 }
 
-/// The length of an error in a table, in characters; the page of the call shows all that is kept.
-const SHOWN_ERROR: usize = 100;
-
-/// Renders a table of calls, a row each.
-pub fn calls_table(label: &str, calls: &[AuditCall], run_after: i64) -> Markup {
-    let heads = [
-        texts::WHEN,
-        texts::AGENT,
-        texts::TOOL,
-        texts::TARGET,
-        texts::OUTCOME,
-    ];
-    let rows = html! {
-        @for call in calls { tr {
-            td { a href=(format!("/owner/activity/{}", call.call)) { (time(ms(call.at_ms))) } }
-            td { (text(call.agent_name.as_ref().or(call.agent.as_ref()))) }
-            td { (text(call.tool.as_ref())) }
-            td { (target(call.target.as_deref().unwrap_or("-"))) }
-            td {
-                (name(CallStatus::of(call, run_after).word()))
-                @if let Some(error) = call.ended.as_ref().and_then(|end| end.error.as_ref()) {
-                    " " span class="soft" { (name(&shorten(error, SHOWN_ERROR))) }
-                }
-            }
-        } }
-    };
-    html! {
-        @if calls.is_empty() { p { (texts::NO_CALLS) } } @else { (table(label, &heads, &rows)) }
-    }
-}
-
 fn text(text: Option<&String>) -> Markup {
     name(text.map_or("-", String::as_str))
 }
@@ -111,6 +83,9 @@ fn text(text: Option<&String>) -> Markup {
 fn ms(ms: i64) -> u64 {
     u64::try_from(ms).unwrap_or(0)
 }
+
+/// The name of the menu.
+const MENU: &str = "More: verify the chain, or export all";
 
 /// The name of the reason that the agent gave for a call.
 const REASON: &str = "Reason";

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::audit::calls_table;
+use super::call_table::calls_table;
 use super::change_table::ListedChanges;
 use super::container_action::buttons;
 use super::container_host_parts::host_parts;

@@ -12,6 +12,7 @@ mod alerts;
 mod asset;
 mod asset_address;
 mod audit;
+mod call_table;
 mod change;
 mod change_parts;
 mod change_table;
