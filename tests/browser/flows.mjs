@@ -18,6 +18,7 @@ const it = (what, run) => check(kind, what, run);
 const looksRight = async (name) => { await fits(page); await accessible(page); await shot(page, kind, name); };
 const proposer = gatewrenAgent('proposer', 'suggest');
 const operator = gatewrenAgent('worker', 'operate', '--toolset', 'all', '--mode', 'write=propose');
+const asker = gatewrenAgent('asker', 'admin');
 
 function gatewrenAgent(name, policy, ...options) {
   return JSON.parse(gatewren('agent', 'add', name, '--policy', policy, ...options, '--json')).token;
@@ -164,8 +165,6 @@ await it('approving and allowing the same for a while, and ending that', async (
   expect((await page.textContent('main')).includes('The grant has ended'), 'it does not say so');
 });
 
-let token;
-await it('a new agent: its token once, with what each client is told, and it is good', async () => {
 // A call of an operator that waits, and its id.
 async function waiting(tool, args) {
   const result = await callTool(operator, tool, args);
@@ -259,7 +258,14 @@ await it('an approval in the inbox shows its result there, and a container is st
   await page.getByRole('heading', { name: 'beta running' }).waitFor();
 });
 
+let token;
+await it('a new agent: its token once, with what each client is told, and it is good', async () => {
   await page.goto(`${origin}/owner/agents`);
+  await page.getByRole('link', { name: 'New agent' }).click();
+  expect(await page.getByLabel('Name').count() === 0, 'the program is not chosen first');
+  await looksRight('agent-new');
+  await page.getByRole('link', { name: 'Claude Code' }).click();
+  expect(await page.getByLabel('Name').inputValue() === 'claude-code', await page.getByLabel('Name').inputValue());
   const unfit = HOSTILE.replace('\u202e', '');
   await page.getByLabel('Name').fill(unfit);
   await page.getByLabel(/^operate/).check();
@@ -268,22 +274,31 @@ await it('an approval in the inbox shows its result there, and a container is st
   expect(await page.getByLabel('Name').inputValue() === unfit, 'what was typed is lost');
   expect(await page.locator('#token').count() === 0, 'an agent has a name that a shell does not take');
   await page.getByLabel('Name').fill('kitchen');
-  await looksRight('agents');
+  await page.getByText('Differences from the policy').click();
+  await page.getByLabel('persist: Approve', { exact: true }).check();
+  await looksRight('agent-form');
+  await page.getByLabel('persist: As the policy').check();
   await page.getByRole('button', { name: 'Add it and show its token' }).click();
   token = await page.locator('#token').textContent();
   expect(/^gw_[\w-]{49}$/.test(token), token);
+  await page.getByText('The token as a QR code').click();
   await page.locator('.qr svg').waitFor();
+  await page.getByRole('heading', { name: '3. Connect Claude Code' }).waitFor();
+  expect(await page.locator('ol:visible > li').count() >= 3, 'no steps');
+  await page.getByText('Waiting for its first call…').waitFor();
   const main = await page.textContent('main');
   for (const client of ['Claude Code', 'Claude Desktop', 'Cursor', 'VS Code', 'Codex', 'Gemini CLI', 'LibreChat',
     'Open WebUI', 'n8n', 'mcp-remote', 'FastMCP', 'curl']) expect(main.includes(client), `${client} is not told`);
   expect(main.includes('kitchen'), main);
   await looksRight('token');
   expect((await rpc(token, 'tools/list')).result.tools.length > 0, 'the token is not good');
+  await page.getByText('Connected ✓').waitFor();
   await page.getByRole('link', { name: 'To the agent' }).click();
   expect(!(await page.content()).includes(token), 'the token is shown again');
 });
 
 await it('another policy: seen before it is saved, and in force with the next call', async () => {
+  await page.getByText('Change name, access or expiry').click();
   await page.getByLabel(/^observe/).check();
   await page.getByRole('button', { name: 'Preview' }).click();
   const main = await page.textContent('main');
@@ -298,6 +313,7 @@ await it('another policy: seen before it is saved, and in force with the next ca
 });
 
 await it('what cannot be saved says why and loses nothing', async () => {
+  await page.getByText('Change name, access or expiry').click();
   await page.getByLabel('Networks').fill('192.168.1.5/24');
   await page.getByRole('button', { name: 'Save' }).click();
   expect((await page.textContent('main')).includes('192.168.1.0/24'), 'no word of what would be right');
@@ -311,8 +327,36 @@ await it('a new token ends the old one, and revoking ends the agent', async () =
   expect((await rpc(next, 'tools/list')).result, 'the new one is not good');
   await page.getByRole('link', { name: 'To the agent' }).click();
   await page.getByRole('button', { name: 'Revoke' }).click();
+  expect(await heading(page) === 'Revoke kitchen?', await heading(page));
+  expect((await rpc(next, 'tools/list')).result, 'it is revoked without an answer');
+  await looksRight('revoke');
+  await page.getByRole('button', { name: 'Revoke' }).click();
   expect((await page.textContent('main')).includes('is revoked'), 'it does not say so');
   expect((await rpc(next, 'tools/list')).status === 401, 'it comes in still');
+});
+
+await it('agents: a card for each, with when it worked in the last week, as a map and as a table', async () => {
+  // A call that is refused, beside those that were made.
+  await callTool(asker, 'container_stop', { container: 5 });
+  const card = page.locator('.containers > .card', { hasText: 'proposer' });
+  for (let tries = 0; tries < 50; tries++) {
+    await page.goto(`${origin}/owner/agents`);
+    if (await page.locator('.heat .refused').count() > 0) break;
+  }
+  expect(/suggest\s+active now/.test((await card.innerText()).replaceAll('\n', ' ')), await card.innerText());
+  const words = await card.locator('svg.heat').getAttribute('aria-label');
+  expect(/^[1-9]\d* calls in 7 days, \d+ refused\.$/.test(words), words);
+  expect(await page.locator('.heat .refused').count() >= 2, 'no refusal is marked');
+  await page.getByText('Values as a table').click();
+  const table = page.getByRole('region', { name: 'Calls of 7 days' });
+  expect(await table.locator('tbody tr').count() === 7 && await table.locator('tbody td').count() === 168, 'not 7 days of 24 hours');
+  expect(/\d+, \d+ refused/.test(await table.textContent()), await table.textContent());
+  await looksRight('agents');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await shot(page, kind, 'agents-dark');
+  await page.emulateMedia({ colorScheme: null });
+  await card.getByRole('link').click();
+  expect(/^\d+ calls in 7 days/.test(await page.locator('svg.heat').getAttribute('aria-label')), 'no week on the page of one');
 });
 
 await it('home: what waits, the health, the server, the assistants, alerts, and who changed what', async () => {
@@ -516,6 +560,15 @@ await it('the audit: found by agent, one call in full, the chain, all of it', as
   const rows = page.locator('tbody tr:not(.run)');
   expect(await rows.count() > 3, `${await rows.count()} rows`);
   expect((await rows.allTextContents()).every((row) => row.includes('proposer')), 'others are among them');
+  expect(/proposer, .+, \d+ calls/.test(await page.locator('.run').first().textContent()), 'no runs');
+  await page.getByLabel('Since').fill('2020-01-31');
+  await page.getByRole('button', { name: 'Search' }).click();
+  expect(page.url().includes('since=2020-01-31') && await rows.count() > 3, page.url());
+  await page.getByLabel('Before').fill('2020-02-01');
+  await page.getByRole('button', { name: 'Search' }).click();
+  expect((await page.textContent('main')).includes('No calls match.'), 'calls of another year');
+  await page.goto(`${origin}/owner/activity?agent=proposer&since=2h`);
+  expect(await page.getByLabel('Since').inputValue() === '2h' && await rows.count() > 3, 'how long ago is forgotten');
   await looksRight('audit');
   await rows.first().getByRole('link').click();
   expect((await page.textContent('main')).includes('Arguments, without secrets'), 'it is not shown in full');
@@ -544,6 +597,8 @@ await it('the audit: found by agent, one call in full, the chain, all of it', as
   expect(page.url().endsWith('/owner/activity') && await failed.count() > 3, page.url());
   await page.goto(`${origin}/owner/activity?verify=1`);
   expect((await page.textContent('main')).includes('The chain is intact'), 'the chain is not verified');
+  expect(!await page.getByRole('link', { name: 'Export all' }).isVisible(), 'the menu is open');
+  await page.getByText('⋯').click();
   const [download] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('link', { name: 'Export all' }).click(),
@@ -560,15 +615,6 @@ await it('connecting: the authority as three files, and its fingerprint', async 
   const ca = new X509Certificate(readFileSync(trial.ca));
   expect((await page.textContent('main')).includes(ca.fingerprint256), 'another fingerprint');
   const file = async (form) => {
-  expect(/proposer, .+, \d+ calls/.test(await page.locator('.run').first().textContent()), 'no runs');
-  await page.getByLabel('Since').fill('2020-01-31');
-  await page.getByRole('button', { name: 'Search' }).click();
-  expect(page.url().includes('since=2020-01-31') && await rows.count() > 3, page.url());
-  await page.getByLabel('Before').fill('2020-02-01');
-  await page.getByRole('button', { name: 'Search' }).click();
-  expect((await page.textContent('main')).includes('No calls match.'), 'calls of another year');
-  await page.goto(`${origin}/owner/activity?agent=proposer&since=2h`);
-  expect(await page.getByLabel('Since').inputValue() === '2h' && await rows.count() > 3, 'how long ago is forgotten');
     const answer = await fetch(`${origin}/owner/connect/authority/${form}`);
     expect(answer.status === 200, answer.status);
     return Buffer.from(await answer.arrayBuffer());
@@ -597,14 +643,14 @@ await it('all essentials work without a script', async () => {
   const plain = await person(browser, { viewport, javaScriptEnabled: false });
   await signIn(plain.page);
   const id = await proposed('without a script', 'Vienna');
-  expect(!await page.getByRole('link', { name: 'Export all' }).isVisible(), 'the menu is open');
-  await page.getByText('⋯').click();
   await plain.page.goto(`${origin}/owner`);
   await plain.page.locator('article', { hasText: 'without a script' }).getByRole('button', { name: 'Approve', exact: true }).click();
   expect(!gatewren('inbox', 'show', id).includes('pending'), 'it waits still');
+  expect((await plain.page.textContent('main')).includes('Done: Change the state'), 'no word of the result');
   const spare = gatewrenAgent('spare', 'observe');
   await plain.page.goto(`${origin}/owner/agents`);
   await plain.page.getByRole('link', { name: 'spare' }).click();
+  await plain.page.getByRole('button', { name: 'Revoke' }).click();
   await plain.page.getByRole('button', { name: 'Revoke' }).click();
   expect((await rpc(spare, 'tools/list')).status === 401, 'it comes in still');
   await plain.context.close();
@@ -628,7 +674,7 @@ await it('all is reached by the keyboard', async () => {
   expect(await page.evaluate(() => document.activeElement.textContent) === 'Skip to the content', 'no way past');
   await page.keyboard.press('Enter');
   expect(await page.evaluate(() => document.activeElement.id) === 'main', 'it leads nowhere');
-  await page.goto(`${origin}/owner/agents`);
+  await page.goto(`${origin}/owner/agents/new?client=other`);
   const reached = new Set();
   for (let step = 0; step < 60; step += 1) {
     await page.keyboard.press('Tab');
@@ -639,4 +685,3 @@ await it('all is reached by the keyboard', async () => {
 
 await browser.close();
 finish();
-  expect((await plain.page.textContent('main')).includes('Done: Change the state'), 'no word of the result');

@@ -27,11 +27,11 @@ async function open(path) {
 const ids = [await proposed('first')];
 
 await it('a page whose content is not updated keeps its count of requests', async () => {
-  await open('/owner/agents');
+  await open('/owner/agents/new?client=other');
   await page.getByLabel('Name').fill('half a na');
   const other = await proposed('another');
   await link('Inbox (2)').waitFor();
-  expect((await page.title()).startsWith('(2) Agents'), await page.title());
+  expect((await page.title()).startsWith('(2) New agent'), await page.title());
   expect(await page.getByLabel('Name').inputValue() === 'half a na', 'what was typed is lost');
   gatewren('inbox', 'reject', other);
 });

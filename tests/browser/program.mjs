@@ -86,6 +86,7 @@ await it('is an agent like others on the page, and revoked there it is out', asy
   await page.goto(`${origin}/owner/agents`);
   await page.getByRole('link', { name: 'chat' }).click();
   await page.getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('button', { name: 'Revoke' }).click();
   const answer = await fetch(`${origin}/connect/mcp`, {
     method: 'POST', body: '{}',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${kept.given.access_token}` },

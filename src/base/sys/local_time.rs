@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use jiff::civil::DateTime;
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
 use gatewren_portable::files::read_bounded;
@@ -45,6 +46,14 @@ impl LocalZone {
         let moment = self.0.to_ambiguous_timestamp(moment).compatible().ok()?;
         u64::try_from(moment.as_millisecond()).ok()
     }
+
+    /// Returns the local day of a time in milliseconds since 1970, as a number of days since 1970, and its hour.
+    pub fn day_and_hour(&self, ms: u64) -> Option<(i64, usize)> {
+        let moment = Timestamp::from_millisecond(i64::try_from(ms).ok()?).ok()?;
+        let local = moment.to_zoned(self.0.clone());
+        let day = local.date().duration_since(Date::constant(1970, 1, 1));
+        Some((day.as_hours() / 24, usize::try_from(local.hour()).ok()?))
+    }
 }
 
 #[cfg(test)]
@@ -85,6 +94,16 @@ mod tests {
         }
         let in_utc = utc(&LocalZone::utc(), "2026-07-28 09:30:00");
         assert_eq!(in_utc.as_deref(), Some("2026-07-28T09:30:00.000Z"));
+    }
+
+    #[test]
+    fn a_time_is_in_a_local_day_and_hour() {
+        let zone = LocalZone::parse(&vienna()).unwrap();
+        let evening = 20_000 * 86_400_000 + 23 * 3_600_000 + 59 * 60_000;
+        assert_eq!(LocalZone::utc().day_and_hour(evening), Some((20_000, 23)));
+        // The day 20,000 is in October, before the end of the summer time.
+        assert_eq!(zone.day_and_hour(evening), Some((20_001, 1)));
+        assert_eq!(zone.day_and_hour(u64::MAX), None);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub use render::{change_arguments, exact_arguments, export_header, result_text, 
 pub use schedules::{delete_schedule, pause_schedule, run_schedule, schedule_words};
 pub use setup_step::{SetupStep, StepKind};
 pub use snippet_connection::{AUTHORITY_FILE, SnippetConnection, name_for_clients};
-pub use snippets::{Snippet, client_words, snippets};
+pub use snippets::{Snippet, client_names, client_words, snippets};
 pub use staleness::{Staleness, find_staleness};
 pub use timestamp::HumanTimestamp;
 pub use token_status::token_status;

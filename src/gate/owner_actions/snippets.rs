@@ -29,6 +29,11 @@ pub fn client_words() -> Vec<&'static str> {
     all_clients().map(|client| client.word).collect()
 }
 
+/// Returns the clients' names on the command line, and their usual names.
+pub fn client_names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    all_clients().map(|client| (client.word, client.title))
+}
+
 /// Returns the snippet of each client.
 pub fn snippets(way: &SnippetConnection<'_>) -> Vec<Snippet> {
     all_clients().map(|client| snippet(way, client)).collect()

@@ -3,17 +3,20 @@
 use hyper::Response;
 use maud::{Markup, html};
 
+use super::agent_cards::{hours_of_week, path, policy_tag};
 use super::agent_form::{AgentFormValues, fields};
-use super::agents::token_page;
+use super::agent_texts;
+use super::agent_token::{NewToken, first_call, token_page};
 use super::call_table::calls_table;
 use super::confirm::confirm;
 use super::header::Tab;
+use super::heat_map::HeatMap;
 use super::page_error::PageError;
 use super::parts::{name, notice, proof, time, time_or};
 use super::site::{PageResult, SignedInRequest, redirect_with_notice};
 use super::texts;
 use gatewren_base::config::Policy;
-use gatewren_base::sys::now_ms;
+use gatewren_base::sys::{LocalZone, now_ms};
 use gatewren_gate::auth::{AuthError, policy_of};
 use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions;
@@ -26,10 +29,30 @@ use gatewren_store::vault::{Agent, AuditReader, CallFilter};
 const CALLS: u32 = 10;
 
 /// Renders the page.
-pub fn page(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
+pub async fn page(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     let agent = find_agent(asked, id)?;
     let wanted = policy_of(&agent).map(|policy| AgentFormValues::now(&agent, &policy));
-    render_agent(asked, &agent, &agent, wanted.ok().as_ref(), None)
+    let mut hours = hours_of_week(asked.site).await?;
+    hours.retain(|hour| hour.agent == agent.id);
+    let week = HeatMap::of(hours.iter(), &LocalZone::of_host());
+    let shown = ShownAgent {
+        agent: &agent,
+        after: &agent,
+        week: Some(&week),
+        wrong: None,
+    };
+    render_agent(asked, &shown, wanted.ok().as_ref())
+}
+
+/// An agent as its page shows it.
+struct ShownAgent<'a> {
+    agent: &'a Agent,
+    /// The agent with the values of the form, if they are previewed.
+    after: &'a Agent,
+    /// Its calls of the last week; not beside a form that was sent.
+    week: Option<&'a HeatMap>,
+    /// Why the values of the form cannot be saved.
+    wrong: Option<&'a str>,
 }
 
 fn find_agent(asked: &SignedInRequest<'_>, id: &str) -> Result<Agent, PageError> {
@@ -48,6 +71,7 @@ pub async fn change(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
     }
     let owner = asked.owner_context();
     match asked.visit.field("do").as_deref() {
+        Some("revoke") if asked.visit.field("sure").is_none() => revoke_question(asked, &before),
         Some("revoke") => {
             owner_actions::revoke(&owner, &before).await?;
             Ok(redirect_with_notice("/owner/agents", "revoked"))
@@ -57,7 +81,13 @@ pub async fn change(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
                 return Ok(page);
             }
             let token = owner_actions::rotate(&owner, &before).await?;
-            token_page(asked, &before, token.expose(), texts::TOKEN_ROTATED)
+            let new = NewToken {
+                agent: &before,
+                token: token.expose(),
+                words: texts::TOKEN_ROTATED,
+                client: "",
+            };
+            token_page(asked, &new)
         }
         Some(word @ ("preview" | "save")) => edit(asked, &before, word == "save").await,
         _ => Err(PageError::Refused(texts::NO_SUCH_ACTION.to_owned())),
@@ -72,12 +102,27 @@ async fn edit(
     let wanted = AgentFormValues::of(asked.visit);
     // An unreadable policy rejects every call: the form's values replace it.
     let policy = policy_of(before).unwrap_or_else(|_| Policy::from(before.preset));
+    let refuse = |words: &str| {
+        let shown = ShownAgent {
+            agent: before,
+            after: before,
+            week: None,
+            wrong: Some(words),
+        };
+        render_agent(asked, &shown, Some(&wanted))
+    };
     let after = match wanted.changed(before, &policy, &asked.site.spaces()) {
         Ok(after) => after,
-        Err(words) => return render_agent(asked, before, before, Some(&wanted), Some(&words)),
+        Err(words) => return refuse(&words),
     };
     if !save {
-        return render_agent(asked, before, &after, Some(&wanted), None);
+        let shown = ShownAgent {
+            agent: before,
+            after: &after,
+            week: None,
+            wrong: None,
+        };
+        return render_agent(asked, &shown, Some(&wanted));
     }
     if gives_more_access(before, &after)
         && let Some(page) = confirm(asked).await?
@@ -86,7 +131,7 @@ async fn edit(
     }
     let changes = match owner_actions::edit(&asked.owner_context(), before, &after).await {
         Ok(changes) => changes,
-        Err(words) => return render_agent(asked, before, before, Some(&wanted), Some(&words)),
+        Err(words) => return refuse(&words),
     };
     let notice_name = if changes.is_empty() {
         "unchanged"
@@ -99,14 +144,15 @@ async fn edit(
     ))
 }
 
-/// Renders an agent, with a preview of its changed permissions if `after` differs.
+/// Renders an agent, with a preview of its changed permissions if they differ.
 fn render_agent(
     asked: &SignedInRequest<'_>,
-    agent: &Agent,
-    after: &Agent,
+    shown: &ShownAgent<'_>,
     wanted: Option<&AgentFormValues>,
-    wrong: Option<&str>,
 ) -> PageResult {
+    let ShownAgent {
+        agent, after, week, ..
+    } = *shown;
     let site = asked.site;
     let spaces = site.spaces();
     let offered = site.tools()?;
@@ -114,11 +160,10 @@ fn render_agent(
     let preview =
         policy_of(after).map(|policy| PolicyPreview::of(after, policy, &spaces, &offered));
     let changes = is_preview.then(|| owner_actions::changes_between(agent, after));
-    let unreadable = AgentFormValues::default();
     let content = html! {
-        h1 { (name(&agent.name)) }
+        h1 { (name(&agent.name)) " " (policy_tag(agent)) }
         (asked.render_notice())
-        @if let Some(words) = wrong { (notice(words, true)) }
+        @if let Some(words) = shown.wrong { (notice(words, true)) }
         @if let Some(changes) = &changes {
             section class="notice" {
                 h2 { (texts::PREVIEW) }
@@ -126,7 +171,9 @@ fn render_agent(
                 ul { @for line in change_lines(changes) { li { (name(line.trim())) } } }
             }
         }
+        @if agent.revoked_ms.is_none() && agent.last_used_ms.is_none() { (first_call(agent)) }
         section { (facts(agent, token_status(agent, &spaces).refused.as_ref())) }
+        @if let Some(week) = week { section { h2 { (agent_texts::CALLS_OF_WEEK) } (week.render_with_table("week")) } }
         section {
             h2 { @if is_preview { (texts::WOULD_SEE) } @else { (texts::SEES) } }
             @match &preview {
@@ -135,22 +182,53 @@ fn render_agent(
             }
         }
         @if agent.revoked_ms.is_none() {
-            section {
-                h2 { (texts::EDIT) }
-                form method="post" action=(super::agents::path(agent)) {
+            (edit_form(asked, agent, wanted, week.is_none()))
+            (token_forms(asked, agent))
+        }
+        section { h2 { (texts::LAST_CALLS) } (last_calls(asked, agent)?) }
+    };
+    asked.page(Tab::Agents, &agent.name, false, content)
+}
+
+/// Renders the form that changes an agent, folded until it is used.
+fn edit_form(
+    asked: &SignedInRequest<'_>,
+    agent: &Agent,
+    wanted: Option<&AgentFormValues>,
+    is_used: bool,
+) -> Markup {
+    let unreadable = AgentFormValues::default();
+    html! {
+        section {
+            h2 { (texts::EDIT) }
+            details id="edit" open[is_used] {
+                summary { (agent_texts::CHANGE) }
+                form method="post" action=(path(agent)) {
                     (proof(asked.session))
-                    (fields(wanted.unwrap_or(&unreadable), &spaces, false))
+                    (fields(wanted.unwrap_or(&unreadable), &asked.site.spaces(), false))
                     div class="row" {
                         button name="do" value="preview" class="plain" { (texts::PREVIEW) }
                         button name="do" value="save" { (texts::SAVE) }
                     }
                 }
             }
-            (token_forms(asked, agent))
         }
-        section { h2 { (texts::LAST_CALLS) } (last_calls(asked, agent)?) }
+    }
+}
+
+/// Asks whether the agent is meant: it cannot come back.
+fn revoke_question(asked: &SignedInRequest<'_>, agent: &Agent) -> PageResult {
+    let content = html! {
+        h1 { (texts::REVOKE) " " (name(&agent.name)) "?" }
+        p { (agent_texts::REVOKE_WHAT) }
+        form method="post" action=(path(agent)) class="row" {
+            (proof(asked.session))
+            input type="hidden" name="sure" value="yes";
+            button name="do" value="revoke" class="bad" { (texts::REVOKE) }
+            a class="button plain" href=(path(agent)) { (agent_texts::BACK) }
+        }
     };
-    asked.page(Tab::Agents, &agent.name, false, content)
+    asked.page(Tab::Agents, texts::REVOKE, false, content)
 }
 
 fn facts(agent: &Agent, refused: Option<&AuthError>) -> Markup {
@@ -193,7 +271,7 @@ fn token_forms(asked: &SignedInRequest<'_>, agent: &Agent) -> Markup {
         section {
             h2 { (texts::TOKEN) }
             p { (texts::TOKEN_HOW) }
-            form method="post" action=(super::agents::path(agent)) class="row" {
+            form method="post" action=(path(agent)) class="row" {
                 (proof(asked.session))
                 button name="do" value="rotate" class="plain" { (texts::ROTATE) }
                 button name="do" value="revoke" class="bad" { (texts::REVOKE) }

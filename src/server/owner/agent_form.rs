@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::texts;
+use super::{agent_texts, texts};
 use gatewren_base::config::{
     Glob, IpNetwork, Mode, Overrides, Policy, Preset, Risk, Spaces, WHOLE_SERVER,
 };
@@ -44,6 +44,14 @@ impl AgentFormValues {
             containers: field("containers"),
             networks: field("networks"),
             modes: Risk::ALL.map(mode).into_iter().collect(),
+        }
+    }
+
+    /// Returns the values of a new agent with this name.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
         }
     }
 
@@ -226,22 +234,32 @@ fn space(wanted: &AgentFormValues, spaces: &Spaces) -> Markup {
     }
 }
 
+/// Renders the classes of tools as a table: a row each, and a column for each way that its calls may go.
 fn modes(wanted: &AgentFormValues) -> Markup {
+    let ways = [""].into_iter().chain(Mode::ALL.map(Mode::as_str));
+    let ways: Vec<&str> = ways.collect();
+    let title = |way: &str| match way.parse::<Mode>() {
+        Ok(mode) => agent_texts::mode(mode),
+        Err(_) => agent_texts::AS_POLICY,
+    };
     html! {
         fieldset {
             legend { (texts::CLASSES) }
-            @for risk in Risk::ALL {
-                @let mode_name = wanted.modes.get(&risk).map(String::as_str).unwrap_or_default();
-                div class="field" {
-                    label for=(mode_field(risk)) { (risk.as_str()) " " span class="soft" { (texts::risk(risk)) } }
-                    select id=(mode_field(risk)) name=(mode_field(risk)) {
-                        option value="" { (texts::AS_POLICY_SAYS) }
-                        @for mode in Mode::ALL {
-                            option value=(mode.as_str()) selected[mode_name == mode.as_str()] {
-                                (mode.as_str()) ": " (texts::mode(mode))
-                            }
-                        }
-                    }
+            div class="scroll" role="region" aria-label=(texts::CLASSES) tabindex="0" {
+                table class="modes" {
+                    thead { tr {
+                        th scope="col" { (agent_texts::CLASS) }
+                        @for way in &ways { th scope="col" { (title(way)) } }
+                    } }
+                    tbody { @for risk in Risk::ALL { tr {
+                        @let mode_name = wanted.modes.get(&risk).map(String::as_str).unwrap_or_default();
+                        @let field = mode_field(risk);
+                        th scope="row" { (risk.as_str()) " " span class="soft" { (texts::risk(risk)) } }
+                        @for way in &ways { td {
+                            input type="radio" id=[(*way == mode_name).then_some(&field)] name=(field) value=(way)
+                                aria-label=(format!("{risk}: {}", title(way))) checked[*way == mode_name];
+                        } }
+                    } } }
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::agent_cards::is_active;
 use super::header::waiting_words;
 use super::help;
 use super::home_texts as texts;
@@ -15,9 +16,6 @@ use gatewren_gate::owner_actions::expires_soon;
 use gatewren_store::vault::{Agent, ChangeStatus};
 
 const DAY_MS: u64 = 24 * 3_600_000;
-
-/// An agent whose last call is not older is active. Calls are noted once a minute.
-const ACTIVE_MS: u64 = 5 * 60_000;
 
 /// The number of active agents that are named.
 const NAMED: usize = 5;
@@ -110,13 +108,9 @@ fn not_visible(site: &OwnerSite) -> Markup {
 }
 
 fn assistants_tile(site: &OwnerSite, agents: &[&Agent]) -> Result<Markup, PageError> {
-    let now = now_ms();
-    let counts = site.vault.audit().count_calls(now.saturating_sub(DAY_MS))?;
-    let is_active = |agent: &&&Agent| {
-        let last = agent.last_used_ms;
-        last.is_some_and(|last_ms| last_ms.saturating_add(ACTIVE_MS) > now)
-    };
-    let active: Vec<_> = agents.iter().filter(is_active).collect();
+    let since_ms = now_ms().saturating_sub(DAY_MS);
+    let counts = site.vault.audit().count_calls(since_ms)?;
+    let active: Vec<_> = agents.iter().filter(|agent| is_active(agent)).collect();
     Ok(html! {
         section {
             h2 { (texts::ASSISTANTS) }

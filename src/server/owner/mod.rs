@@ -6,7 +6,11 @@
 
 mod activity_filter;
 mod agent;
+mod agent_cards;
 mod agent_form;
+mod agent_new;
+mod agent_texts;
+mod agent_token;
 mod agents;
 mod alerts;
 mod asset;
@@ -33,6 +37,7 @@ mod events;
 mod frame;
 mod grant_form;
 mod header;
+mod heat_map;
 mod help;
 mod home_texts;
 mod home_tiles;

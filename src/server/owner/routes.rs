@@ -13,8 +13,9 @@ use super::page_error::PageError;
 use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::theme::Theme;
 use super::{
-    agent, agents, asset, audit, change, connect, container_action, container_list, container_page,
-    decide, events, help, host_page, inbox, logins, parts, settings, sign_in, texts,
+    agent, agent_new, agents, asset, audit, change, connect, container_action, container_list,
+    container_page, decide, events, help, host_page, inbox, logins, parts, settings, sign_in,
+    texts,
 };
 use gatewren_gate::guard::{OwnerRequest, Refusal};
 use gatewren_gate::http::{ResponseBody, empty};
@@ -90,9 +91,10 @@ impl OwnerSite {
             (true, ["changes", id]) => decide::one(&asked, id).await,
             (true, ["grants", id]) => decide::end_grant(&asked, id).await,
             (false, ["box"]) => Ok(moved(visit, "home")),
-            (false, ["agents"]) => agents::page(&asked),
-            (true, ["agents"]) => agents::add(&asked).await,
-            (false, ["agents", id]) => agent::page(&asked, id),
+            (false, ["agents"]) => agents::page(&asked).await,
+            (false, ["agents", "new"]) => agent_new::page(&asked),
+            (true, ["agents"]) => agent_new::add(&asked).await,
+            (false, ["agents", id]) => agent::page(&asked, id).await,
             (true, ["agents", id]) => agent::change(&asked, id).await,
             (false, ["audit"]) => Ok(moved(visit, "activity")),
             (false, ["audit", call]) => Ok(moved(visit, &format!("activity/{call}"))),

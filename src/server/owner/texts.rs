@@ -229,7 +229,6 @@ pub const THE_CALL: &str = "the call";
 
 // Agents.
 pub const NO_AGENTS: &str = "There are no agents yet. Each AI client needs its own agent.";
-pub const NEW_AGENT: &str = "A new agent";
 pub const ADD_AGENT: &str = "Add it and show its token";
 pub const REVOKED_AGENTS: &str = "Revoked";
 pub const NAME: &str = "Name";
@@ -254,7 +253,6 @@ pub const SOON: &str = "expires soon";
 pub const VALID_UNTIL: &str = "Valid until";
 pub const DIFFERS: &str = "Differences from the policy";
 pub const CLASSES: &str = "Classes of tools";
-pub const AS_POLICY_SAYS: &str = "default of the policy";
 pub const CHOOSE: &str = "choose one";
 pub const CHOOSE_POLICY: &str = "Choose a policy: observe, suggest, operate or admin.";
 pub const CHOOSE_MODE: &str = "Choose a mode: allow, confirm, confirm-owner, propose or deny.";

@@ -35,6 +35,7 @@ pub use audit::chain::{ChainFault, ChainVerification};
 pub use audit::checkpoint::hex;
 pub use audit::entry::{AuditEntry, AuditId, AuditOutcome};
 pub use audit::exact::{ExactArguments, SealedArgumentsCount};
+pub use audit::hours::HourOfCalls;
 pub use audit::reader::{AuditExportHeader, AuditLine, AuditReader};
 pub use audit::sealing::{KeyPair, OpeningKey};
 pub use audit::table::{AuditTable, ReadRecord, WrittenIntent};

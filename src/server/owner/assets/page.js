@@ -38,6 +38,17 @@
     if (menu && (key === "Escape" || (!key && !menu.contains(target)))) menu.open = false;
   };
   for (const kind of ["click", "keydown"]) document.addEventListener(kind, closeMenu);
+  // The page of a token is never loaded again: only its line about the first call is.
+  const polling = setInterval(async () => {
+    const line = document.querySelector("[data-poll]");
+    if (!line) return clearInterval(polling);
+    const answer = await fetch(line.dataset.poll).catch(() => null);
+    if (!answer?.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("first-call");
+    // The agent's page has no such line after the first call.
+    if (!fresh) line.replaceChildren(document.createTextNode(line.dataset.done));
+    if (!fresh) line.removeAttribute("data-poll");
+  }, 2000);
   if (!main.dataset.stamp) return;
   // Only for the owner, who is signed in. Fails where the certificate is not trusted; then the browser's own page is shown.
   navigator.serviceWorker?.register("/owner/worker.js", { scope: "/owner" }).catch(() => {});

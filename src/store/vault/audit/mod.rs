@@ -8,6 +8,7 @@ pub mod checkpoint;
 pub mod columns;
 pub mod entry;
 pub mod exact;
+pub mod hours;
 pub mod reader;
 pub mod row;
 pub mod row_job;

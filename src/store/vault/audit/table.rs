@@ -271,6 +271,32 @@ mod tests {
         assert_eq!(counts(6), (3, 1));
     }
 
+    #[tokio::test]
+    async fn the_calls_of_an_agent_are_counted_by_the_hour_and_those_that_were_refused() {
+        let scratch = Scratch::new();
+        let (vault, other) = six_rows(&scratch).await;
+        other.execute_batch(UNLOCK).unwrap();
+        let hour = 3_600_000;
+        other
+            .execute_batch(
+                "UPDATE audit SET at_ms = 3600000 * 5 + 7 WHERE seq <= 4;
+                 UPDATE audit SET at_ms = 3600000 * 7 WHERE seq > 4;
+                 UPDATE audit SET outcome = 'refused' WHERE seq = 4",
+            )
+            .unwrap();
+        let counted = |since_ms| {
+            let mut hours = vault.audit().calls_by_hour(since_ms).unwrap();
+            hours.sort_by_key(|one| one.begin_ms);
+            let counts = hours
+                .iter()
+                .map(|one| (one.begin_ms / hour, one.counts.calls, one.counts.refused));
+            counts.collect::<Vec<_>>()
+        };
+        assert_eq!(counted(0), [(5, 2, 1), (7, 1, 0)]);
+        assert_eq!(counted(6 * hour), [(7, 1, 0)]);
+        assert_eq!(counted(8 * hour), []);
+    }
+
     fn nine() -> CallFilter {
         CallFilter {
             limit: 9,
