@@ -266,6 +266,22 @@ fn u5_what_a_template_lists_can_be_read_by_it() {
 }
 
 #[test]
+fn the_system_prompt_is_plain_text_with_the_server_and_its_version() {
+    let server = shared("observe");
+    for scheme in ["gatewren", "startos"] {
+        let uri = format!("{scheme}:///mcp/system-prompt");
+        for (era, request) in in_every_era(&server, "resources/read") {
+            let contents = request.uri(&uri).send().result()["contents"][0].clone();
+            assert_eq!(contents["uri"], uri, "{era}");
+            assert_eq!(contents["mimeType"], "text/plain", "{era}");
+            let text = contents["text"].as_str().unwrap();
+            let first = format!("gatewren {}\n\n", env!("CARGO_PKG_VERSION"));
+            assert!(text.starts_with(&first) && text.len() > 300, "{text}");
+        }
+    }
+}
+
+#[test]
 fn u6_subscribing_is_answered_with_nothing_and_gone_in_2026() {
     let server = shared("observe");
     let uri = "gatewren:///public/serverInfo";

@@ -41,7 +41,9 @@ enum Place {
 
 impl StateResources {
     /// Creates the resources of a state, listed in this dialect; `prompt` is the instructions for models.
-    pub fn new(views: StateViews, prompt: String, dialect: Dialect) -> Self {
+    pub fn new(views: StateViews, mut prompt: String, dialect: Dialect) -> Self {
+        let version = concat!("gatewren ", env!("CARGO_PKG_VERSION"), "\n\n");
+        prompt.insert_str(0, version);
         let [ours, theirs] = SCHEMES;
         let scheme = match dialect {
             Dialect::Portable => ours,
