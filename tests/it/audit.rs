@@ -60,6 +60,29 @@ fn make_calls(server: &Server) {
 }
 
 #[test]
+fn a_call_is_on_record_with_its_agent_space_and_session() {
+    let home = Directory::new();
+    let server = server()
+        .policy("admin")
+        .settings("[spaces.box]\nhost = true\n")
+        .directory(&home.0)
+        .start();
+    let session = server.client().session("2025-11-25");
+    session.call("whoami", json!({})).send().data();
+    server.client().call("whoami", json!({})).send().data();
+    let rows = || told(&home.0, &["list"]);
+    wait_until("both are written", IN_TIME, || rows().len() == 2);
+    let rows = rows();
+    for row in &rows {
+        assert_eq!(row["tool"], "whoami", "{row}");
+        assert!(row["agent"].is_string() && !row["space"].is_null(), "{row}");
+    }
+    assert_eq!(rows[0]["session"], Value::Null, "2026 has no sessions");
+    let kept = rows[1]["session"].as_str().unwrap();
+    assert!(!session.id.contains(kept), "the id is more than its name");
+}
+
+#[test]
 fn calls_are_listed_and_shown_while_the_server_runs() {
     let home = Directory::new();
     let server = admin_in(&home.0);

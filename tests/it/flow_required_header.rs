@@ -68,3 +68,23 @@ fn the_value_of_the_file_is_required_and_read_again_at_a_reload() {
     }
     assert!(!server.log().contains("Hush"), "{}", server.log());
 }
+
+#[test]
+fn a_header_with_underscores_is_another_header() {
+    let settings = "[access]\nrequired_header = \"X-Gate\"\n";
+    let server = server().policy("observe").settings(settings).start();
+    for (way, client) in server.clients() {
+        let list = client.modern("tools/list");
+        let status = |header: &str| list.clone().header(header, "1").send().status;
+        assert_eq!([status("x-gate"), status("x_gate")], [200, 403], "{way}");
+        // Beside the right one it changes nothing.
+        let both = list.clone().header("x-gate", "1");
+        let both = both.also("mcp_protocol_version", b"2099-01-01");
+        let both = both.also("host_", b"evil.example").send();
+        assert_eq!(both.status, 200, "{way}: {both:?}");
+        let token = client.token.clone();
+        let other = list.clone().header("x-gate", "1").without("authorization");
+        let other = other.also("authorization_", format!("Bearer {token}").as_bytes());
+        assert_eq!(other.send().status, 401, "{way}");
+    }
+}

@@ -150,6 +150,26 @@ fn a_change_while_no_stream_was_open_is_told_to_the_next_one() {
 }
 
 #[test]
+fn what_is_subscribed_twice_is_told_once_and_ends_with_one_unsubscribe() {
+    if !has_sqlite3() {
+        return;
+    }
+    let server = shared("operate");
+    let session = server.client().session("2025-11-25");
+    let uri = "gatewren:///public/again";
+    session.subscribe(uri);
+    let mut stream = session.stream();
+    session.subscribe(uri);
+    server.put("again", &json!(1));
+    assert_eq!(stream.updated(), uri);
+    stream.stays_quiet(QUIET);
+    let request = session.request("resources/unsubscribe");
+    assert_eq!(request.uri(uri).send().result(), json!({}));
+    server.put("again", &json!(2));
+    stream.stays_quiet(QUIET);
+}
+
+#[test]
 fn event_ids_are_never_given_twice_in_a_session() {
     let server = shared("operate");
     let session = server.client().session("2025-11-25");
