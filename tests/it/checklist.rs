@@ -1,10 +1,10 @@
 //! The checklist of the specification's rules (`src/protocol/checklist.md`): each rule names an existing check.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::support::source::rust_files;
+use crate::support::source::{conformance_scenarios, test_names};
 
 /// A row of the checklist.
 struct Rule {
@@ -52,30 +52,6 @@ fn rule(line: &str) -> Option<Rule> {
     })
 }
 
-/// Returns the names of all our tests.
-fn tests() -> BTreeSet<String> {
-    let files = [root().join("src"), root().join("tests/it")];
-    let files = files.iter().flat_map(|folder| rust_files(folder));
-    files.flat_map(|file| tests_in(&file)).collect()
-}
-
-fn tests_in(file: &Path) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut is_test = false;
-    for line in fs::read_to_string(file).unwrap().lines() {
-        let line = line.trim();
-        let words = line.trim_start_matches("async ");
-        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
-            is_test = true;
-        } else if let Some(rest) = words.strip_prefix("fn ") {
-            let name = rest.split('(').next().unwrap();
-            names.extend(is_test.then(|| name.to_owned()));
-            is_test = false;
-        }
-    }
-    names
-}
-
 /// Returns whether the test's name begins with ids that include this one.
 fn carries(test: &str, id: &str) -> bool {
     let is_id = |part: &&str| {
@@ -104,18 +80,14 @@ fn every_rule_stands_once_and_none_is_left_out() {
 
 #[test]
 fn every_rule_has_a_way_that_exists() {
-    let tests = tests();
-    let scenarios = fs::read_to_string(root().join("tests/conformance/scenarios.txt")).unwrap();
-    let scenarios: BTreeSet<&str> = scenarios
-        .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
+    let tests = test_names();
+    let scenarios = conformance_scenarios();
     let mut wrong = Vec::new();
     for Rule { id, ways } in rules() {
         for (kind, name) in ways {
             let holds = match kind.as_str() {
                 "test" => tests.contains(&name) && carries(&name, &id),
-                "suite" => scenarios.contains(name.as_str()),
+                "suite" => scenarios.contains(&name),
                 "not done" => name.len() > 10,
                 _ => WAYS.contains(&kind.as_str()) && name.is_empty(),
             };
@@ -133,7 +105,7 @@ fn every_rule_has_a_way_that_exists() {
 
 #[test]
 fn a_test_that_carries_an_id_is_named_by_the_checklist() {
-    let tests = tests();
+    let tests = test_names();
     for Rule { id, ways } in rules() {
         for test in tests.iter().filter(|test| carries(test, &id)) {
             let named = ways.iter().any(|(_, name)| name == test);

@@ -118,6 +118,7 @@ mod restic;
 mod schedules;
 mod secrets;
 mod security_manual;
+mod seeds;
 mod spaces;
 mod spec_base;
 mod spec_cancel;
