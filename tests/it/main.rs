@@ -119,6 +119,7 @@ mod schedules;
 mod secrets;
 mod security_manual;
 mod seeds;
+mod skills;
 mod spaces;
 mod spec_base;
 mod spec_cancel;

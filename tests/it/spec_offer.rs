@@ -308,7 +308,8 @@ fn u7_our_uris_have_a_scheme_of_our_own() {
     let list = client.modern("resources/list").send().result();
     for resource in list["resources"].as_array().unwrap() {
         let uri = resource["uri"].as_str().unwrap();
-        assert!(uri.starts_with("gatewren://"), "{uri}");
+        let is_ours = uri.starts_with("gatewren://") || uri.starts_with("skill://");
+        assert!(is_ours, "{uri}");
     }
 }
 

@@ -6,6 +6,7 @@ use super::call::{Call, CallOutcome};
 use super::engine::Engine;
 use super::instructions::instructions;
 use super::results::CachePolicy;
+use super::skills::SKILLS_EXTENSION;
 use gatewren_wire::protocol::{MODERN_VERSIONS, RpcError, TASKS_EXTENSION, key};
 use gatewren_wire::registry::LogOffer;
 
@@ -25,9 +26,16 @@ pub fn discover(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     if engine.catalog.log_offer() != LogOffer::Everyone {
         capabilities.remove("logging");
     }
+    let mut extensions = Map::new();
     if engine.catalog.capabilities().tasks {
-        let extensions = json!({ TASKS_EXTENSION: {} });
-        capabilities.insert("extensions".into(), extensions);
+        extensions.insert(TASKS_EXTENSION.into(), json!({}));
+    }
+    if engine.catalog.capabilities().resources {
+        let settings = json!({ "directoryRead": true });
+        extensions.insert(SKILLS_EXTENSION.into(), settings);
+    }
+    if !extensions.is_empty() {
+        capabilities.insert("extensions".into(), Value::Object(extensions));
     }
     let mut result = Map::new();
     result.insert("supportedVersions".into(), json!(MODERN_VERSIONS));

@@ -8,7 +8,7 @@ use super::call::{Call, CallOutcome, CallReply};
 use super::engine::Engine;
 use super::subscriptions::listen;
 use super::tasks::methods;
-use super::{complete, discover, prompts, resources, tool_list, tools};
+use super::{complete, discover, prompts, resources, skills, tool_list, tools};
 use gatewren_wire::protocol::{Params, RpcError, ServerCapabilities};
 use gatewren_wire::registry::Risk;
 
@@ -40,6 +40,9 @@ const METHODS: &[Row] = &[
     ("tasks/update",             |o| o.tasks,      Now(methods::update)),
     ("tasks/cancel",             |o| o.tasks,      Now(methods::cancel)),
     ("subscriptions/listen",     listens,          Later(listening)),
+    ("skills/list",              |o| o.resources,  Now(skills::list)),
+    ("skills/get",               |o| o.resources,  Now(skills::get)),
+    ("resources/directory/read", |o| o.resources,  Now(skills::read_directory)),
 ];
 
 /// Without anything to subscribe to, a stream would only be held open.

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::call::{Call, CallOutcome, CallReply};
 use super::container_names::{NameRequest, resolve_prompt_container};
+use super::cursor::cursor;
 use super::engine::Engine;
-use super::resources::cursor;
 use super::results::CachePolicy;
 use super::tools::call_read_only;
 use super::{elicitation, reference};

@@ -7,22 +7,25 @@ use serde_json::{Map, Value, json};
 
 use super::{
     call::{Call, CallOutcome, CallReply},
+    cursor::cursor,
     engine::Engine,
     results::CachePolicy,
+    skills,
 };
 use gatewren_base::sys::{Requester, on_behalf_of};
-use gatewren_wire::protocol::{Params, ReadResult, RpcError, page};
+use gatewren_wire::protocol::{ReadResult, RpcError, page};
 
 /// The list of resources changes only with an upgrade; their contents may change at any time.
 const LIST_TTL_MS: u64 = 300_000;
 
 /// `resources/list`.
 pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
-    let all = engine
+    let mut all = engine
         .catalog
         .resources()
         .map(|s| s.resources(&call.context.viewer()))
         .unwrap_or_default();
+    all.extend(skills::manifests(engine, &call.context.who));
     page_result(engine, call, "resources", &all, |one| &one.uri)
 }
 
@@ -53,15 +56,6 @@ fn page_result<T: Serialize>(
     Ok(engine.complete(Value::Object(result), CachePolicy::Private(LIST_TTL_MS)))
 }
 
-/// The cursor in the parameters of a list method.
-pub fn cursor(params: &Params) -> Result<Option<&str>, RpcError> {
-    match params.get("cursor") {
-        None => Ok(None),
-        Some(Value::String(cursor)) => Ok(Some(cursor)),
-        Some(_) => Err(RpcError::invalid_params("cursor must be a string")),
-    }
-}
-
 /// `resources/read`.
 pub fn read(engine: Arc<Engine>, call: Call) -> CallReply {
     CallReply {
@@ -83,6 +77,9 @@ async fn read_one(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError>
     let viewer = call.context.viewer();
     if let Some(document) = source.document(&viewer, uri) {
         return Ok(CallOutcome::Read(ReadResult::Document(document)));
+    }
+    if let Some(file) = skills::read(engine, &call.context.who, uri) {
+        return Ok(CallOutcome::Read(ReadResult::Contents(vec![file])));
     }
     let requester = Requester::Agent(viewer.agent.clone());
     let contents = on_behalf_of(requester, source.read(&viewer, uri)).await?;

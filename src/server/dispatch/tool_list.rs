@@ -1,13 +1,15 @@
 //! The list of tools that an agent's policy lets it see.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value, json};
 
 use super::{
     call::{Call, CallOutcome},
+    cursor::cursor,
     engine::Engine,
     listing::{EntryVisibility, Listing},
     mentions::{UnlistedTools, without_pointers},
-    resources::cursor,
     results::CachePolicy,
 };
 use gatewren_gate::auth::Principal;
@@ -56,6 +58,25 @@ pub(super) fn unlisted_tools<'c>(catalog: &'c Catalog, who: &Principal) -> Unlis
     let tools = catalog.tools();
     let unlisted = tools.filter(|tool| visibility(catalog, who, tool) == EntryVisibility::Not);
     UnlistedTools::from_names(unlisted.map(|tool| tool.name()))
+}
+
+/// Describes each tool in the agent's list in Markdown, with its whole description.
+pub(super) fn describe_listed(catalog: &Catalog, who: &Principal) -> String {
+    let unlisted = unlisted_tools(catalog, who);
+    let mut text = String::new();
+    for tool in catalog.tools() {
+        if visibility(catalog, who, tool) == EntryVisibility::Not {
+            continue;
+        }
+        let alias = tool.aliases().first().map(|alias| alias.name);
+        let alias = alias.filter(|_| catalog.dialect == Dialect::StartOs);
+        let name = alias.unwrap_or_else(|| tool.name());
+        let mut words = unlisted.removed_from(&tool.definition().description);
+        rename_tools(catalog, &mut words);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n## {name}\n\n{words}\n");
+    }
+    text
 }
 
 fn visibility(catalog: &Catalog, who: &Principal, tool: &Tool) -> EntryVisibility {
@@ -138,15 +159,7 @@ fn finish_definition(
     if !matches!(seen, EntryVisibility::Whole | EntryVisibility::Brief) {
         add_reason(&mut definition.input_schema);
     }
-    if catalog.dialect == Dialect::StartOs {
-        let words = &mut definition.description;
-        for other in catalog.tools() {
-            if let Some(alias) = other.aliases().first() {
-                *words =
-                    words.replace(&format!("`{}`", other.name()), &format!("`{}`", alias.name));
-            }
-        }
-    }
+    rename_tools(catalog, &mut definition.description);
     if matches!(
         seen,
         EntryVisibility::Proposed | EntryVisibility::BrieflyProposed
@@ -164,6 +177,18 @@ fn add_reason(schema: &mut Value) {
     if let Some(arguments) = arguments {
         let reason = arguments.entry(REASON);
         reason.or_insert_with(|| json!({ "type": "string" }));
+    }
+}
+
+/// Names the tools in a text as the dialect does.
+fn rename_tools(catalog: &Catalog, words: &mut String) {
+    if catalog.dialect == Dialect::StartOs {
+        for other in catalog.tools() {
+            if let Some(alias) = other.aliases().first() {
+                *words =
+                    words.replace(&format!("`{}`", other.name()), &format!("`{}`", alias.name));
+            }
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use gatewren_wire::protocol::{Content, Prompt, PromptArgument, PromptMessage, Role};
-use gatewren_wire::registry::{BoxFuture, Cx, PromptAnswer, PromptRow, Result, ToolError};
+use gatewren_wire::registry::{
+    BoxFuture, Cx, PromptAnswer, PromptRow, PromptSkill, Result, ToolError,
+};
 
 /// A prompt: its metadata, its requirements, and its tool calls.
 #[derive(Clone, Copy)]
@@ -114,6 +116,10 @@ fn row(row: Row) -> PromptRow {
             arguments: argument.into_iter().collect(),
         },
         needs: row.needs,
+        skill: Some(PromptSkill {
+            task: row.task,
+            calls: calls_with_placeholder(&row),
+        }),
         function: Box::new(move |arguments, cx| {
             let named = row
                 .argument
@@ -123,6 +129,19 @@ fn row(row: Row) -> PromptRow {
                 as BoxFuture<_>
         }),
     }
+}
+
+/// Returns the tool calls for any argument: its name in upper case is the placeholder. A prompt may have other calls for
+/// a number.
+fn calls_with_placeholder(row: &Row) -> Vec<(&'static str, Value)> {
+    let placeholder = row.argument.map(|(name, _)| name.to_uppercase());
+    let mut calls = (row.looks)(&placeholder.unwrap_or_default());
+    for (tool, arguments) in (row.looks)("2") {
+        if calls.iter().all(|(other, _)| *other != tool) {
+            calls.push((tool, arguments));
+        }
+    }
+    calls
 }
 
 fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str> {

@@ -10,17 +10,20 @@ use gatewren_wire::protocol::{
 };
 
 /// The methods that a session answers itself.
-const OWN: [&str; 9] = [
+const OWN: [&str; 12] = [
     "ping",
     "logging/setLevel",
     "resources/subscribe",
     "resources/unsubscribe",
-    // Methods of the stateless era; a session has other methods for the same purposes, and no tasks.
+    // Methods of the stateless era; a session has other methods for the same purposes, and no extensions.
     "server/discover",
     "subscriptions/listen",
     "tasks/get",
     "tasks/update",
     "tasks/cancel",
+    "skills/list",
+    "skills/get",
+    "resources/directory/read",
 ];
 
 /// Whether a session answers this method itself.

@@ -37,7 +37,7 @@ pub use output::{Excerpt, Page, is_text};
 pub use permit::Permit;
 #[cfg(any(test, feature = "testing"))]
 pub use portable::complaints;
-pub use prompt::{PromptAnswer, PromptRow};
+pub use prompt::{PromptAnswer, PromptRow, PromptSkill};
 pub use resource::{BoxFuture, ResourceSource, Viewer};
 pub use scheduled_call::{CallCheck, CheckedCall, ScheduledCall};
 pub use scope::Scope;
