@@ -219,6 +219,25 @@ fn a_client_of_startos_calls_tools_by_its_own_names_and_parameters() {
     let inside = json!({ "id": "hello-world", "command": "echo from within", "timeout": 20 });
     let inside = visitor.call("package.shell", &inside);
     assert!(inside.as_str().unwrap().contains("from within"), "{inside}");
+    // A command for a container inside it does not run beside that container.
+    for (parameter, value) in [
+        ("subcontainer", json!("db")),
+        ("name", json!("db")),
+        ("name", json!(5)),
+    ] {
+        let mut beside = json!({ "id": "hello-world", "command": "touch /beside", "timeout": 20 });
+        beside[parameter] = value;
+        let call = json!({ "name": "package.shell", "arguments": beside });
+        let refused = visitor.ask("tools/call", &call).result();
+        let words = refused["content"][0]["text"].as_str().unwrap();
+        assert!(
+            refused["isError"] == true && words.contains("'hello-world' has no containers inside"),
+            "{refused}"
+        );
+    }
+    let look = json!({ "id": "hello-world", "subcontainer": "", "name": null, "command": "test ! -e /beside && echo clean" });
+    let look = visitor.call("package.shell", &look);
+    assert!(look.as_str().unwrap().contains("clean"), "{look}");
 }
 
 #[test]

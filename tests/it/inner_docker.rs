@@ -294,6 +294,11 @@ fn a_subcontainer_of_startos_is_the_container_of_docker_inside() {
         refused.contains("these are inside: alpha, beta"),
         "{refused}"
     );
+    // Nothing is inside the container inside.
+    let line = "touch /tmp/beside";
+    let deeper = json!({ "id": seen, "subcontainer": "alpha", "command": line });
+    let refused = client.call("package.shell", deeper).send().failure();
+    assert!(refused.contains("has no containers inside"), "{refused}");
 }
 
 #[test]

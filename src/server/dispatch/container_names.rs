@@ -81,11 +81,11 @@ pub(super) fn resolve_container(
     }
 }
 
-/// Replaces the reference of a container of LXC by that of the container of Docker inside it that has this text in its
-/// name. In the dialect of `StartOS` a call names both. Without a text, or if nothing is inside, it stays.
+/// Replaces the reference of a container of LXC by that of the container of Docker inside it that has this name, or has
+/// this text in its name. In the dialect of `StartOS` a call names both. Without a text it stays.
 ///
 /// # Errors
-/// An error for the model if containers are inside, and not exactly one has the text in its name.
+/// An error for the model if no container or several are meant: the command must not run in the outer one instead.
 pub(super) fn resolve_inside(
     engine: &Engine,
     who: &Principal,
@@ -93,50 +93,53 @@ pub(super) fn resolve_inside(
     named: NamedContainer<'_>,
 ) -> Result<(), ToolError> {
     let outer = named.arguments.get_mut(container_argument(tool));
-    let (Some(inside), Some(Value::String(outer)), Some(inbox)) =
-        (named.inside, outer, &engine.inbox)
-    else {
+    // A call that names no container is refused because of that.
+    let (Some(inside), Some(Value::String(outer))) = (named.inside, outer) else {
         return Ok(());
     };
-    let document = inbox.state.document();
-    let known = containers(&document.root).map(|(reference, _)| reference.as_str());
-    let visible = known.filter(|reference| who.reach().container(reference));
-    if let Some(inner) = choose_inside(outer, &inside, visible)? {
-        *outer = inner;
-    }
+    let inner = match &engine.inbox {
+        Some(inbox) => {
+            let document = inbox.state.document();
+            let known = containers(&document.root).map(|(reference, _)| reference.as_str());
+            let visible = known.filter(|reference| who.reach().container(reference));
+            choose_inside(outer, &inside, visible)
+        }
+        None => choose_inside(outer, &inside, std::iter::empty()),
+    };
+    *outer = inner?;
     Ok(())
 }
 
-/// Returns the reference to the container inside another one whose name contains a text; `None` if none is inside.
+/// Returns the reference to the container inside another one that has this name, or else has this text in its name.
 fn choose_inside<'a>(
     outer: &str,
     inside: &str,
     known: impl Iterator<Item = &'a str>,
-) -> Result<Option<String>, ToolError> {
+) -> Result<String, ToolError> {
     let inner = known.filter_map(|reference| {
         let (outside, place) = reference.split_once('@')?;
         let name = outside.strip_prefix("docker:").filter(|_| place == outer)?;
         Some((reference, name))
     });
     let mut inner: Vec<(&str, &str)> = inner.collect();
-    inner.sort_unstable();
-    let found: Vec<&str> = inner
-        .iter()
-        .filter(|(_, name)| name.contains(inside))
-        .map(|(reference, _)| *reference)
-        .collect();
-    match found.as_slice() {
-        [one] => Ok(Some((*one).to_owned())),
-        [] if inner.is_empty() => Ok(None),
-        _ => {
-            let names: Vec<&str> = inner.iter().map(|(_, name)| *name).collect();
-            let words = format!(
-                "not one container inside '{outer}' has '{inside}' in its name; these are inside: {}",
-                names.join(", ")
-            );
-            Err(ToolError::new(words).hint("Nothing was done. Name one of them."))
-        }
+    inner.sort_unstable_by_key(|(_, name)| *name);
+    let exact = inner.iter().find(|(_, name)| *name == inside);
+    let mut partial = inner.iter().filter(|(_, name)| name.contains(inside));
+    let chosen = exact.or_else(|| partial.next().filter(|_| partial.next().is_none()));
+    if let Some((reference, _)) = chosen {
+        return Ok((*reference).to_owned());
     }
+    if inner.is_empty() {
+        let words = format!("'{outer}' has no containers inside that this server can enter");
+        let hint = "Nothing was done. Without `subcontainer` and `name` the command runs in the container itself.";
+        return Err(ToolError::new(words).hint(hint));
+    }
+    let names: Vec<&str> = inner.iter().map(|(_, name)| *name).collect();
+    let words = format!(
+        "not one container inside '{outer}' has '{inside}' in its name; these are inside: {}",
+        names.join(", ")
+    );
+    Err(ToolError::new(words).hint("Nothing was done. Name one of them."))
 }
 
 /// Asks the host for the container of a name that the state does not have, and replaces it by its reference. Containers
@@ -404,21 +407,29 @@ mod tests {
             "docker:web",
             "docker:jellyfin@media",
             "docker:db@media",
+            "docker:db-backup@media",
             "docker:jellyfin@other",
         ];
         let chosen = |outer: &str, inside: &str| {
             let chosen = choose_inside(outer, inside, known.into_iter());
             chosen.map_err(|error| error.to_string())
         };
+        assert_eq!(chosen("media", "jelly"), Ok("docker:jellyfin@media".into()));
         assert_eq!(
-            chosen("media", "jelly"),
-            Ok(Some("docker:jellyfin@media".into()))
+            chosen("media", "db"),
+            Ok("docker:db@media".into()),
+            "the whole name comes first"
         );
-        assert_eq!(chosen("web", "jelly"), Ok(None));
-        for none_or_several in ["x", ""] {
+        // The command would run beside the container that was meant.
+        let nothing_inside = chosen("web", "jelly").unwrap_err();
+        assert!(
+            nothing_inside.contains("'web' has no containers inside"),
+            "{nothing_inside}"
+        );
+        for none_or_several in ["x", "d", ""] {
             let refused = chosen("media", none_or_several).unwrap_err();
             assert!(
-                refused.contains("these are inside: db, jellyfin"),
+                refused.contains("these are inside: db, db-backup, jellyfin"),
                 "{refused}"
             );
         }

@@ -20,7 +20,7 @@ pub struct Alias {
     /// Parameters of the dialect that have no meaning here, with their types: they are accepted and ignored.
     pub unused: &'static [(&'static str, &'static str)],
     /// Parameters of the dialect, the first first, whose text is part of the name of a container inside the container of
-    /// the call. They are in `unused` too: they have no meaning where nothing is inside.
+    /// the call. They are in `unused` too: the call's container is replaced by that one.
     pub inside: &'static [&'static str],
     /// Credentials that the dialect accepts. Here a call with one is refused, because models must not have them.
     pub secrets: &'static [&'static str],
@@ -73,11 +73,16 @@ impl Alias {
         entry
     }
 
-    /// Returns what the arguments say about a container inside the container of the call.
+    /// Returns what the arguments say about a container inside the container of the call. A value that is not a text is
+    /// part of no name, so the call is refused.
     pub fn name_inside(self, arguments: &Map<String, Value>) -> Option<String> {
-        let parameters = self.inside.iter();
-        let mut texts = parameters.filter_map(|name| arguments.get(*name)?.as_str());
-        texts.find(|text| !text.is_empty()).map(str::to_owned)
+        let mut given = self.inside.iter().filter(|name| has_value(arguments, name));
+        let value = arguments.get(*given.next()?)?;
+        Some(
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned),
+        )
     }
 }
 
