@@ -33,6 +33,7 @@ mod reference;
 mod schedule;
 mod state;
 mod status;
+mod switched_off;
 mod tool_figures;
 mod tool_table;
 mod top;

@@ -14,6 +14,7 @@ use super::console::runtime;
 use super::console::style::Style;
 use super::console::target::InstanceArgs;
 use super::container_counts::{ContainerCount, count_containers};
+use super::switched_off::{line as off_line, switched_off};
 use super::units::{UnitState, systemd_runs};
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{now_ms, rfc3339};
@@ -48,6 +49,7 @@ struct Status {
     kept: Result<VaultSummary, String>,
     /// The containers, from the state; empty if the state cannot be read.
     containers: Vec<ContainerCount>,
+    off: Vec<String>,
     /// The options that name this gatewren, for the commands in hints.
     options: String,
     /// Whether nothing of a service is on this host.
@@ -125,10 +127,9 @@ async fn look(args: &StatusArgs, settings: &Settings) -> Status {
     let silent = door.probe(at, &in_url(at)).await.err();
     // Last, because root acts as the server's user from here on.
     let kept = read_vault(&args.place, settings);
-    let containers = args
-        .place
-        .file("state.db")
-        .and_then(|file| count_containers(&file));
+    let state = args.place.file("state.db");
+    let off = switched_off(state.as_deref(), settings);
+    let containers = state.and_then(|file| count_containers(&file));
     let has_unit = unit.as_ref().is_some_and(UnitState::is_installed);
     // A directory that this user cannot look into may have a server's state.
     let is_there = |path: &Path| path.try_exists().unwrap_or(true);
@@ -142,6 +143,7 @@ async fn look(args: &StatusArgs, settings: &Settings) -> Status {
         silent: silent.map(|cause| format!("{}: {cause}", door.near)),
         unit: unit.filter(UnitState::is_installed),
         kept,
+        off,
         containers: containers.unwrap_or_default(),
         options: args.place.options(),
     }
@@ -254,6 +256,7 @@ impl Status {
             Ok(kept) => lines.extend(kept.lines(&self.options)),
             Err(cause) => lines.push(format!("  agents, inbox and calls cannot be read: {cause}")),
         }
+        lines.extend(off_line(&self.off));
         lines.extend(self.containers.iter().map(ContainerCount::line));
         lines.join("\n")
     }
@@ -268,7 +271,7 @@ impl Status {
         );
         let mut fields = json!({
             "serving": self.silent.is_none(), "version": env!("CARGO_PKG_VERSION"), "url": self.url,
-            "why_not": self.silent, "unit": unit, "containers": Value::Object(self.counts()),
+            "why_not": self.silent, "unit": unit, "containers": Value::Object(self.counts()), "workers_off": self.off,
         });
         if let (Ok(kept), Some(fields)) = (&self.kept, fields.as_object_mut()) {
             fields.extend(kept.members());

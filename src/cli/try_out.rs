@@ -12,7 +12,7 @@ use super::console::output::fail;
 use super::console::program::is_there;
 use super::console::runtime;
 use super::console::style::{Style, shell_path};
-use gatewren_base::config::{LogLevel, Preset, Settings};
+use gatewren_base::config::{LogLevel, Preset, Settings, WorkerSettings};
 use gatewren_base::sys::{Secret, files, sanitize};
 use gatewren_base::telemetry;
 use gatewren_gate::auth::{Agents, bootstrap, make_code};
@@ -52,6 +52,10 @@ pub struct TryArgs {
     /// The socket of Podman's service, if it is not /run/podman/podman.sock
     #[arg(long, value_name = "PATH")]
     podman_socket: Option<PathBuf>,
+
+    /// Switch the background work off: no observer, notifications, sweeper, schedules or watches
+    #[arg(long)]
+    no_workers: bool,
 
     /// Print one JSON object on standard output instead of text
     #[arg(long)]
@@ -176,6 +180,9 @@ fn plan(args: &TryArgs, directory: &Path) -> ServerPlan {
     };
     settings.lxc.lxcpath.clone_from(&args.lxcpath);
     settings.log.level = args.level();
+    if args.no_workers {
+        settings.workers = WorkerSettings::NONE;
+    }
     ServerPlan {
         settings,
         file: None,

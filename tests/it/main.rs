@@ -79,6 +79,7 @@ mod flow_suggest;
 mod flow_tasks;
 mod flow_unguarded;
 mod flow_updates;
+mod flow_workers;
 mod full_disk;
 mod fuzz_corpus;
 mod held_commands;

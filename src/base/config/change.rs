@@ -46,12 +46,16 @@ mod tests {
     use super::*;
 
     /// The keys that only take effect after a restart. All other keys must take effect at once.
-    const AT_THE_START: [&str; 5] = [
+    const AT_THE_START: [&str; 9] = [
         "listen",
         "state_dir",
         "tools.dialect",
         "lxc.lxcpath",
         "helper.socket",
+        "workers.observer",
+        "workers.notifier",
+        "workers.sweeper",
+        "workers.jobs",
     ];
 
     /// Returns another valid value for each key, as TOML.
@@ -74,6 +78,7 @@ mod tests {
             | "oauth.local_clients"
             | "metrics.loopback" => "true",
             "oauth.enabled" | "access.streaming" => "false",
+            path if path.starts_with("workers.") => "false",
             "access.allowed_origins" => "[\"https://other.lan\"]",
             "access.required_header"
             | "edge_jwt.header"

@@ -41,6 +41,7 @@ mod tls_settings;
 mod trust;
 mod watched_path;
 mod wifi_network;
+mod workers;
 
 pub use backup_target::BackupStore;
 pub use change::SettingsReload;
@@ -77,3 +78,4 @@ pub use template::ContainerTemplate;
 pub use tls_settings::TlsMode;
 pub use trust::find_distrust;
 pub use watched_path::WatchedPath;
+pub use workers::WorkerSettings;

@@ -208,6 +208,16 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "systemd units in the state in addition to those that failed or are enabled, such as \"docker-*.service\";\n\
          * matches any characters, ? matches one."),
 
+    key!("workers", "observer", workers.observer, Flag,
+        "Background work that can be switched off, for tests and for another program that does it. The audit, the\n\
+         expiry of tokens and the end of commands cannot. This key: keep the state and the usage history up to date.", restart),
+    key!("workers", "notifier", workers.notifier, Flag,
+        "Notify the owner of requests, expiring tokens and failures, and send that to the channels.", restart),
+    key!("workers", "sweeper", workers.sweeper, Flag,
+        "Delete expired tasks, and trim the audit.", restart),
+    key!("workers", "jobs", workers.jobs, Flag,
+        "Run schedules, and check watches.", restart),
+
     key!("helper", "socket", helper.socket, AbsolutePath,
         "The socket of the root helper.", restart),
 

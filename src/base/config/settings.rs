@@ -11,6 +11,7 @@ use super::glob::Glob;
 use super::network::IpNetwork;
 use super::space::Spaces;
 use super::tls_settings::TlsSettings;
+use super::workers::WorkerSettings;
 use gatewren_portable::LogLevel;
 
 /// All settings of `gatewren serve`.
@@ -52,6 +53,8 @@ pub struct Settings {
     pub lxc: LxcSettings,
     /// `[observer]`
     pub observer: ObserverSettings,
+    /// `[workers]`
+    pub workers: WorkerSettings,
     /// `[helper]`
     pub helper: HelperSettings,
     /// `[log]`
@@ -267,6 +270,7 @@ impl Default for Settings {
             metrics: MetricsSettings::default(),
             lxc: LxcSettings::default(),
             observer: ObserverSettings::default(),
+            workers: WorkerSettings::default(),
             helper: HelperSettings {
                 socket: PathBuf::from("/run/gatewren/helper.sock"),
             },

@@ -16,7 +16,7 @@ use super::super::job::helper_of;
 use super::finding::{Finding, FindingState};
 use super::{
     agents, backups, call, certificate, container, helper_policy, machine, reach, runtimes,
-    schedules, service, stores, watches,
+    schedules, service, stores, watches, workers,
 };
 use gatewren_base::config::Settings;
 use gatewren_base::sys::Requester;
@@ -159,6 +159,7 @@ async fn check_as_service(
     report.report_all(agents::look(&vault, &settings.spaces));
     report.report_finding(schedules::look(&vault));
     report.report_all(watches::look(&vault));
+    report.report_all(workers::look(&args.place, settings).into_iter().collect());
     match helper_of(&args.place, settings, &file) {
         Ok((socket, _open)) => {
             let helper = HelperClient::connect_to(socket).on_behalf_of(Requester::Owner);

@@ -15,5 +15,6 @@ mod schedules;
 mod service;
 mod stores;
 mod watches;
+mod workers;
 
 pub use entry::{DoctorArgs, run};

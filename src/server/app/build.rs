@@ -21,6 +21,7 @@ use super::pair::PairingEndpoint;
 use super::running_server::{Server, certificate, hosts};
 use super::scrape::MetricsScrape;
 use super::serving::ServeContext;
+use super::switched_off;
 use crate::dispatch::{
     Engine, Inbox, end_abandoned_changes, end_abandoned_runs, end_abandoned_tasks,
 };
@@ -268,6 +269,8 @@ async fn stores(settings: &Settings, helper: &HelperClient) -> Result<(Vault, St
     let state = state(settings)?;
     let key = vault.key(STATE_AUTHOR_KEY).await.map_err(failed)?;
     state.seal_with(&key);
+    let recorded = switched_off::record(&state, settings.workers).await;
+    recorded.map_err(failed)?;
     Ok((vault, state))
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::open_changes::OpenChangeCounts;
 use super::own_logins::{changing_calls, own_logins};
+use super::switched_off::{add_to_instructions, refused_tools};
 use crate::dispatch::{ChangeResources, OpenSessionTable, ScheduleResources, session_tools};
 use crate::dispatch::{change_tools, schedule_tools};
 use crate::notify::NotificationSender;
@@ -170,7 +171,9 @@ pub fn catalog_of(
     dialect: Dialect,
 ) -> Result<Catalog, CatalogError> {
     let mut catalog = Catalog::new(identity());
-    catalog.instructions = Some(INSTRUCTIONS.to_owned());
+    let workers = sources.live.read(|settings| settings.workers);
+    let told = add_to_instructions(INSTRUCTIONS, workers);
+    catalog.instructions = Some(told.clone());
     catalog.dialect = dialect;
     let views = StateViews::new(sources.state.clone());
     catalog.add(toolsets::access(Arc::new(access_sources(&sources))))?;
@@ -178,13 +181,8 @@ pub fn catalog_of(
     let outputs = backends.shell.outputs().clone();
     add_container_names(&mut catalog, backends.lxc.clone());
     add_records(&mut catalog, &sources, &backends, &views)?;
-    add_host(&mut catalog, backends, rows, &sources.history)?;
+    add_host(&mut catalog, backends, rows, &sources)?;
     add_stores(&mut catalog, &sources, &views)?;
-    catalog.add(watch_tools(Arc::new(WatchTools {
-        vault: sources.vault.clone(),
-        live: sources.live.clone(),
-        probes: sources.probes.clone(),
-    })))?;
     for prompt in toolsets::prompts() {
         catalog.add_prompt(prompt);
     }
@@ -192,7 +190,7 @@ pub fn catalog_of(
     catalog.set_completer(Box::new(move |viewer, asked| {
         toolsets::complete(&completed, viewer, asked)
     }));
-    let resources = StateResources::new(views, INSTRUCTIONS.to_owned(), dialect);
+    let resources = StateResources::new(views, told, dialect);
     let resources = CombinedResources::new(Arc::new(resources), OutputResources(outputs));
     let history = HistoryResources(sources.history.clone());
     let resources = CombinedResources::new(Arc::new(resources), history);
@@ -212,9 +210,11 @@ pub fn catalog_of(
     let (bounds, observer) = (sources.bounds, sources.observer);
     catalog.bound_by(Box::new(move |class| bounds.allows(class)));
     catalog.set_resources(resources);
-    catalog.set_settle(Box::new(move |audit_id| {
-        Box::pin(observer.begin(audit_id).wait_for_revision())
-    }));
+    if workers.observer {
+        catalog.set_settle(Box::new(move |audit_id| {
+            Box::pin(observer.begin(audit_id).wait_for_revision())
+        }));
+    }
     Ok(catalog)
 }
 
@@ -271,7 +271,7 @@ fn add_host(
     catalog: &mut Catalog,
     on: Backends,
     rows: ToolSelection,
-    history: &UsageHistory,
+    sources: &CatalogSources<'_>,
 ) -> Result<(), CatalogError> {
     let host = Arc::new(on.host);
     let processes = Arc::new(on.processes);
@@ -284,8 +284,9 @@ fn add_host(
             host: host.clone(),
             processes: processes.clone(),
             journal: journal.clone(),
-            history: history.clone(),
+            history: sources.history.clone(),
         },
+        &refused_tools(sources.live.read(|settings| settings.workers)),
     )?;
     catalog.add(toolsets::server(host.clone()))?;
     catalog.add(toolsets::processes(processes))?;
@@ -322,13 +323,17 @@ fn add_host(
 }
 
 /// Adds the tools about usage over time.
-fn add_usage(catalog: &mut Catalog, sources: DiagnosisSources) -> Result<(), CatalogError> {
+fn add_usage(
+    catalog: &mut Catalog,
+    sources: DiagnosisSources,
+    refused: &[(&str, &'static str)],
+) -> Result<(), CatalogError> {
     let history = Arc::new(HistorySources {
         lxc: sources.lxc.clone(),
         history: sources.history.clone(),
     });
-    catalog.add(toolsets::server_history(history.clone()))?;
-    catalog.add(toolsets::container_history(history))?;
+    catalog.add(toolsets::server_history(history.clone()).refusing(refused))?;
+    catalog.add(toolsets::container_history(history).refusing(refused))?;
     catalog.add(toolsets::container_diagnosis(Arc::new(sources)))
 }
 
@@ -383,6 +388,14 @@ fn add_stores(
     let notifications = Notifications::new(sources.state.clone());
     catalog.add(toolsets::notifications(Arc::new(notifications)))?;
     catalog.add(change_tools(Arc::new(sources.vault.clone())))?;
-    catalog.add(schedule_tools(Arc::new(sources.vault.clone())))?;
+    let refused = refused_tools(sources.live.read(|settings| settings.workers));
+    let schedules = schedule_tools(Arc::new(sources.vault.clone()));
+    catalog.add(schedules.refusing(&refused))?;
+    let watching = watch_tools(Arc::new(WatchTools {
+        vault: sources.vault.clone(),
+        live: sources.live.clone(),
+        probes: sources.probes.clone(),
+    }));
+    catalog.add(watching.refusing(&refused))?;
     catalog.add(session_tools(sources.sessions.clone()))
 }

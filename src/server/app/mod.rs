@@ -30,6 +30,7 @@ mod scrape;
 mod serving;
 mod signals;
 mod stdio;
+mod switched_off;
 mod tables;
 #[cfg(test)]
 mod tables_classes;

@@ -83,33 +83,63 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the background tasks.
+    /// Starts the background tasks, without those that the owner has switched off.
     pub fn start_workers(&self, workers: &mut JoinSet<()>) {
-        if let Some(observer) = lock(&self.observer).take() {
+        let on = self.in_force.now().workers;
+        self.start_observer(workers, on.observer);
+        if on.sweeper {
+            let engine = self.engine.clone();
+            workers.spawn(async move { engine.sweep_tasks().await });
+            workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
+        }
+        workers.spawn(self.engine.clone().run_approved());
+        if on.jobs {
+            workers.spawn(self.engine.clone().run_schedules());
+            self.start_watches(workers);
+        }
+        workers.spawn(hold_few_program_pages());
+        if on.notifier {
+            self.start_notifier(workers);
+        }
+        log_unguarded_agents(&self.vault, &self.in_force.now().spaces);
+        let off = on.switched_off().join(" ");
+        if !off.is_empty() {
+            tracing::info!(off, "background work is switched off");
+        }
+        if let Some(logs) = self.engine.catalog.session_log_sender() {
+            workers.spawn(log_notifications(self.state.clone(), logs));
+        }
+        workers.spawn(helper_capabilities::announce(
+            self.engine.clone(),
+            self.vault.clone(),
+            self.bounds.clone(),
+        ));
+    }
+
+    /// Starts the observer and the sampler. While they are off they are dropped: no caller waits for their looks.
+    fn start_observer(&self, workers: &mut JoinSet<()>, is_on: bool) {
+        let (observer, sampler) = (lock(&self.observer).take(), lock(&self.sampler).take());
+        if let Some(observer) = observer.filter(|_| is_on) {
             let mut stop = self.stop.subscribe();
             workers.spawn(observer.run(async move {
                 let _ = stop.wait_for(|stop| *stop).await;
             }));
         }
-        if let Some(sampler) = lock(&self.sampler).take() {
+        if let Some(sampler) = sampler.filter(|_| is_on) {
             if let Some(site) = &self.serving.front.site {
                 workers.spawn(site.keep_samples(sampler.readings()));
             }
             workers.spawn(sampler.run());
         }
-        let engine = self.engine.clone();
-        workers.spawn(async move { engine.sweep_tasks().await });
-        workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
-        workers.spawn(self.engine.clone().run_approved());
-        workers.spawn(self.engine.clone().run_schedules());
-        workers.spawn(hold_few_program_pages());
+    }
+
+    /// Starts what notifies the owner.
+    fn start_notifier(&self, workers: &mut JoinSet<()>) {
         workers.spawn(notify_of_changes(self.vault.clone(), self.state.clone()));
         workers.spawn(warn_of_expiring_tokens(
             self.vault.clone(),
             self.state.clone(),
         ));
-        self.start_watches(workers);
-        log_unguarded_agents(&self.vault, &self.in_force.now().spaces);
         if Storage::has_health() {
             workers.spawn(notify_of_disks(
                 self.probes.storage.clone(),
@@ -121,14 +151,6 @@ impl Server {
             self.state.clone(),
             self.in_force.live(),
             self.notification_sender.clone(),
-        ));
-        if let Some(logs) = self.engine.catalog.session_log_sender() {
-            workers.spawn(log_notifications(self.state.clone(), logs));
-        }
-        workers.spawn(helper_capabilities::announce(
-            self.engine.clone(),
-            self.vault.clone(),
-            self.bounds.clone(),
         ));
     }
 

@@ -54,6 +54,7 @@ pub struct Tool {
     headers: Vec<(String, Vec<String>)>,
     function: Box<Function>,
     reading: Option<Reading>,
+    refusal: Option<&'static str>,
 }
 
 /// Parses arguments without running anything.
@@ -85,6 +86,7 @@ impl Tool {
             headers: Vec::new(),
             function,
             reading: None,
+            refusal: None,
         }
     }
 
@@ -104,6 +106,9 @@ impl Tool {
         &self,
         mut arguments: Map<String, Value>,
     ) -> std::result::Result<(), ToolError> {
+        if let Some(why) = self.refusal {
+            return Err(ToolError::new(why).hint("Nothing was done."));
+        }
         self.drop_unused(&mut arguments);
         self.reading.map_or(Ok(()), |reading| reading(arguments))
     }
@@ -115,6 +120,10 @@ impl Tool {
         mut arguments: Map<String, Value>,
         cx: Cx,
     ) -> BoxFuture<Result<Answer>> {
+        if let Some(why) = self.refusal {
+            let refused = ToolError::new(why).hint("Nothing was done.");
+            return Box::pin(std::future::ready(Err(refused.into())));
+        }
         self.drop_unused(&mut arguments);
         (self.function)(arguments, cx)
     }
@@ -318,6 +327,11 @@ impl Tool {
 
     pub(super) fn set_scope(&mut self, scope: Scope) {
         self.scope = scope;
+    }
+
+    /// Sets why calls are refused.
+    pub(super) fn set_refusal(&mut self, why: &'static str) {
+        self.refusal = Some(why);
     }
 
     pub(super) fn set_syncs_state(&mut self) {

@@ -116,6 +116,18 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(|tool| tool.set_is_available(is_available))
     }
 
+    /// Refuses calls of the rows with these names, each with the reason.
+    #[must_use]
+    pub fn refusing(mut self, refused: &[(&str, &'static str)]) -> Self {
+        for tool in &mut self.tools {
+            let found = refused.iter().find(|(name, _)| *name == tool.name());
+            if let Some((_, why)) = found {
+                tool.set_refusal(why);
+            }
+        }
+        self
+    }
+
     /// Lets calls use this name too, for the last row. `tools/list` does not show it, and the audit has the tool's own.
     #[must_use]
     pub fn also_named(self, name: &'static str) -> Self {

@@ -78,6 +78,12 @@ impl Builder {
         self
     }
 
+    /// Adds an option of `gatewren try`.
+    pub fn option(mut self, word: &str) -> Self {
+        self.options.push(word.into());
+        self
+    }
+
     pub fn lxcpath(mut self, path: &Path) -> Self {
         self.lxcpath = Some(path.to_owned());
         self
