@@ -13,8 +13,8 @@ use super::help::{in_groups, with_whole_paragraphs};
 use super::process::{helper, jail, reaper, serve, unit_client};
 use super::{
     agent, audit, backup, bridge, cert, check, client_config, completions, describe, doctor, inbox,
-    init, job, manual, mdns, metrics, notify, owner, pair, schedule, state, status, top, try_out,
-    watch,
+    init, job, manual, mdns, metrics, notify, owner, pair, schedule, session, state, status, top,
+    try_out, watch,
 };
 
 /// The help of `--json` for commands that also print lists.
@@ -67,6 +67,8 @@ enum Commands {
     Job(job::JobArgs),
     /// List, run, pause and delete scheduled calls.
     Schedule(schedule::ScheduleArgs),
+    /// Send notifications to connected clients.
+    Session(session::SessionArgs),
     /// List, create, verify, restore and delete backups.
     Backup(backup::BackupArgs),
     /// List, show and delete what agents have the server watch.
@@ -141,6 +143,7 @@ pub fn main() -> ExitCode {
         Commands::Inbox(args) => inbox::run(&args),
         Commands::Job(args) => job::run(&args),
         Commands::Schedule(args) => schedule::run(&args),
+        Commands::Session(args) => session::run(&args),
         Commands::Backup(args) => backup::run(&args),
         Commands::Watch(args) => watch::run(&args),
         Commands::Mdns(args) => mdns::run(&args),

@@ -4,7 +4,7 @@ use clap::Command;
 
 /// Commands, each with lines that a person can type.
 #[rustfmt::skip]
-const EXAMPLES: [(&str, &[&str]); 37] = [
+const EXAMPLES: [(&str, &[&str]); 38] = [
     ("agent add", &["laptop --policy observe", "claude --policy operate --space media --expires 30d"]),
     ("agent list", &["", "--json"]),
     ("agent show", &["claude"]),
@@ -34,6 +34,7 @@ const EXAMPLES: [(&str, &[&str]); 37] = [
     ("backup verify", &["nas jellyfin@2026-11-24T01-13-40Z"]),
     ("backup restore", &["nas jellyfin@2026-11-24T01-13-40Z jellyfin-2"]),
     ("backup delete", &["nas jellyfin@2026-11-24T01-13-40Z"]),
+    ("session notify", &["--agent claude --params '{\"level\":\"warning\",\"data\":\"disk-full\"}'", "--all --method notifications/tools/list_changed"]),
     ("notify test", &["", "phone"]),
     ("cert show", &["", "--json"]),
     ("cert trust", &["macos", "--form pem", "--install"]),

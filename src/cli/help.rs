@@ -10,7 +10,7 @@ use clap::Command;
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Get started", &["try", "init", "doctor", "status"]),
     ("Let clients in", &["agent", "pair", "client-config", "bridge"]),
-    ("Decide and watch", &["inbox", "top", "audit", "job", "schedule", "watch", "backup", "owner"]),
+    ("Decide and watch", &["inbox", "top", "audit", "job", "schedule", "watch", "backup", "session", "owner"]),
     ("Set up", &["cert", "mdns", "notify", "metrics", "check", "describe"]),
     ("Run by systemd", &["serve", "helper"]),
     ("Other", &["state", "completions", "everything"]),

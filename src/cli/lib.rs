@@ -31,6 +31,7 @@ mod pair;
 mod process;
 mod reference;
 mod schedule;
+mod session;
 mod state;
 mod status;
 mod switched_off;

@@ -47,7 +47,7 @@ const PAGES: &[Page] = &[
     Page { name: "gatewren-schedule", commands: &["schedule"] },
     Page { name: "gatewren-backup", commands: &["backup"] },
     Page { name: "gatewren-audit", commands: &["audit", "top"] },
-    Page { name: "gatewren-notify", commands: &["notify", "watch", "metrics"] },
+    Page { name: "gatewren-notify", commands: &["notify", "watch", "session", "metrics"] },
     Page { name: "gatewren-cert", commands: &["cert"] },
     Page { name: "gatewren-state", commands: &["state"] },
 ];

@@ -70,6 +70,7 @@ mod flow_reload;
 mod flow_request_ids;
 mod flow_required_header;
 mod flow_robustness;
+mod flow_session_notices;
 mod flow_sessions;
 mod flow_settings;
 mod flow_siege;

@@ -206,7 +206,7 @@ pub fn catalog_of(
     catalog.require_portable_names()?;
     catalog.offer_tool_changes();
     catalog.offer_logging(LogOffer::Sessions);
-    let _ = catalog.log_to_sessions();
+    let _ = catalog.message_sessions();
     let (bounds, observer) = (sources.bounds, sources.observer);
     catalog.bound_by(Box::new(move |class| bounds.allows(class)));
     catalog.set_resources(resources);

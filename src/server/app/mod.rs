@@ -28,6 +28,7 @@ mod reload;
 mod running_server;
 mod scrape;
 mod serving;
+mod session_notices;
 mod signals;
 mod stdio;
 mod switched_off;
@@ -50,6 +51,7 @@ pub use helper_plan::{EngineSockets, HelperPlan};
 pub use lifecycle::{open_sockets, reject_connections, run};
 pub use names::{server_addresses, server_names};
 pub use running_server::{Server, certificate};
+pub use session_notices::{NoticeTarget, OwnerNotice, send_notice};
 #[cfg(feature = "everything")]
 pub use stdio::run_fixtures_stdio;
 pub use stdio::run_stdio;

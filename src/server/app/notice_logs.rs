@@ -6,13 +6,13 @@ use tokio::sync::broadcast;
 use gatewren_base::config::Reach;
 use gatewren_store::state::{KeptNotification, Notifications, State};
 use gatewren_wire::protocol::LogSeverity;
-use gatewren_wire::registry::{LogAudience, SessionLog};
+use gatewren_wire::registry::{MessageAudience, MessageContent, SessionLog, SessionMessage};
 
 /// The name of the logger in each message.
 const LOGGER: &str = "gatewren.notifications";
 
 /// Sends each notification that is added from now on, while it runs. Without a session that listens, nothing is read.
-pub async fn log_notifications(state: State, logs: broadcast::Sender<SessionLog>) {
+pub async fn log_notifications(state: State, logs: broadcast::Sender<SessionMessage>) {
     let notifications = Notifications::new(state.clone());
     let everything = Reach::everything();
     let mut revisions = state.watch_revision();
@@ -35,7 +35,7 @@ pub async fn log_notifications(state: State, logs: broadcast::Sender<SessionLog>
     }
 }
 
-fn log_of(one: &KeptNotification) -> SessionLog {
+fn log_of(one: &KeptNotification) -> SessionMessage {
     let text = |key: &str| {
         let text = one.value.get(key).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -46,8 +46,8 @@ fn log_of(one: &KeptNotification) -> SessionLog {
         _ => LogSeverity::Info,
     };
     let audience = match &one.container {
-        Some(name) => LogAudience::Container(name.as_str().into()),
-        None => LogAudience::Host,
+        Some(name) => MessageAudience::Container(name.as_str().into()),
+        None => MessageAudience::Host,
     };
     let data = json!({
         "id": one.id,
@@ -55,10 +55,13 @@ fn log_of(one: &KeptNotification) -> SessionLog {
         "title": text("title"),
         "message": text("message"),
     });
-    SessionLog {
+    SessionMessage {
         audience,
-        level,
-        logger: LOGGER,
-        data,
+        content: MessageContent::Log(SessionLog {
+            level,
+            logger: LOGGER.into(),
+            data,
+            is_from_owner: false,
+        }),
     }
 }

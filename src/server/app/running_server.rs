@@ -18,7 +18,7 @@ use super::notifier::send_notifications;
 use super::serving::ServeContext;
 use super::token_warnings::warn_of_expiring_tokens;
 use super::unguarded_agents::log_unguarded_agents;
-use super::{audit, helper_capabilities};
+use super::{audit, helper_capabilities, session_notices};
 use crate::dispatch::Engine;
 use crate::notify::NotificationSender;
 use crate::watches::{WatchMonitor, WatchProbes};
@@ -106,8 +106,15 @@ impl Server {
         if !off.is_empty() {
             tracing::info!(off, "background work is switched off");
         }
-        if let Some(logs) = self.engine.catalog.session_log_sender() {
-            workers.spawn(log_notifications(self.state.clone(), logs));
+        if let Some(messages) = self.engine.catalog.session_message_sender() {
+            workers.spawn(log_notifications(self.state.clone(), messages.clone()));
+            let endpoint = self.serving.front.endpoint.clone();
+            match session_notices::listen(&self.in_force.now().state_dir) {
+                Ok(socket) => {
+                    workers.spawn(session_notices::serve(socket, messages, endpoint));
+                }
+                Err(cause) => tracing::warn!(%cause, "gatewren session notify will not work"),
+            }
         }
         workers.spawn(helper_capabilities::announce(
             self.engine.clone(),

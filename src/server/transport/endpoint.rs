@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use hyper::{Response, StatusCode};
 
+use uuid::Uuid;
+
 use super::sessions::registry::Sessions;
 use super::wire;
 use crate::dispatch::{CallContext, Engine, HeldResource};
@@ -60,6 +62,16 @@ impl Endpoint {
     /// The interval of keep-alive notifications for a call that reports no progress itself; zero disables them.
     pub(super) fn heartbeat(&self) -> Duration {
         self.live.read(|settings| settings.limits.heartbeat)
+    }
+
+    /// The number of open sessions of an agent, or of all agents.
+    pub fn count_sessions(&self, agent: Option<&str>) -> usize {
+        self.sessions.count(agent)
+    }
+
+    /// Whether there is an open session of this name, of any agent.
+    pub fn has_session(&self, name: Uuid) -> bool {
+        self.sessions.has(name)
     }
 
     pub(super) fn sessions(&self) -> &Sessions {

@@ -12,25 +12,13 @@ use super::{
     prompt::PromptRow,
     resource::{BoxFuture, ResourceSource},
     scope::Scope,
+    session_message::{ListChange, SessionMessage},
     task::TaskSupport,
     tool::Tool,
     toolset::Toolset,
 };
-use crate::protocol::{
-    Implementation, LogSeverity, ServerCapabilities, is_portable_name, is_tool_name,
-};
+use crate::protocol::{Implementation, ServerCapabilities, is_portable_name, is_tool_name};
 use gatewren_base::config::{Dialect, HelperClass, Reach};
-
-/// A list that has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListChange {
-    /// The tools.
-    Tools,
-    /// The prompts.
-    Prompts,
-    /// The resources.
-    Resources,
-}
 
 /// The lists that may change while a client listens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,42 +40,6 @@ pub enum LogOffer {
     Sessions,
     /// All clients. The tools themselves log.
     Everyone,
-}
-
-/// The sessions that receive a log message outside of any call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LogAudience {
-    /// One session, as named in [`Caller`](super::caller::Caller).
-    Session(Arc<str>),
-    /// The sessions of agents that can see this container, by its reference.
-    Container(Arc<str>),
-    /// The sessions of agents that can see the host.
-    Host,
-}
-
-impl LogAudience {
-    /// Whether a session of an agent with this access receives the message.
-    pub fn includes(&self, session: &str, reach: &Reach) -> bool {
-        match self {
-            Self::Session(one) => **one == *session,
-            Self::Container(name) => reach.container(name),
-            Self::Host => reach.host(),
-        }
-    }
-}
-
-/// A log message outside of any call, for clients with a session. The stateless revision has none: there a request
-/// gets only the messages of its own call.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionLog {
-    /// Who receives it.
-    pub audience: LogAudience,
-    /// Its severity; a client that has not asked for it does not get the message.
-    pub level: LogSeverity,
-    /// The component that logs.
-    pub logger: &'static str,
-    /// The data that is logged.
-    pub data: Value,
 }
 
 /// Called with the audit id before a call that changes the host. The returned future is awaited after the call; it
@@ -121,7 +73,7 @@ pub struct Catalog {
     changing: Changing,
     allows: Option<Box<Allows>>,
     lists: Option<broadcast::Sender<ListChange>>,
-    session_logs: Option<broadcast::Sender<SessionLog>>,
+    session_messages: Option<broadcast::Sender<SessionMessage>>,
 }
 
 /// Why a tool cannot be added to the catalog; detected at the start, never while a request is served.
@@ -155,7 +107,7 @@ impl Catalog {
             changing: Changing::default(),
             allows: None,
             lists: None,
-            session_logs: None,
+            session_messages: None,
         }
     }
 
@@ -268,11 +220,11 @@ impl Catalog {
             .clone()
     }
 
-    /// Announces log messages outside of calls; the holder of the returned sender sends them.
-    pub fn log_to_sessions(&mut self) -> broadcast::Sender<SessionLog> {
+    /// Announces messages outside of calls; the holder of the returned sender sends them.
+    pub fn message_sessions(&mut self) -> broadcast::Sender<SessionMessage> {
         /// A listener that lags further behind misses the oldest: log messages are not a reliable record.
         const KEPT: usize = 64;
-        self.session_logs
+        self.session_messages
             .get_or_insert_with(|| broadcast::channel(KEPT).0)
             .clone()
     }
@@ -368,14 +320,15 @@ impl Catalog {
         self.lists.as_ref().map(broadcast::Sender::subscribe)
     }
 
-    /// Returns the sender of log messages outside of calls; `None` if there are never any.
-    pub fn session_log_sender(&self) -> Option<broadcast::Sender<SessionLog>> {
-        self.session_logs.clone()
+    /// Returns the sender of messages outside of calls; `None` if there are never any.
+    pub fn session_message_sender(&self) -> Option<broadcast::Sender<SessionMessage>> {
+        self.session_messages.clone()
     }
 
-    /// Subscribes to log messages outside of calls; `None` if there are never any.
-    pub fn session_logs(&self) -> Option<broadcast::Receiver<SessionLog>> {
-        self.session_logs.as_ref().map(broadcast::Sender::subscribe)
+    /// Subscribes to messages outside of calls; `None` if there are never any.
+    pub fn session_messages(&self) -> Option<broadcast::Receiver<SessionMessage>> {
+        let messages = self.session_messages.as_ref();
+        messages.map(broadcast::Sender::subscribe)
     }
 
     /// The capabilities that the server declares.

@@ -20,6 +20,7 @@ mod resource;
 mod scheduled_call;
 mod schema;
 mod scope;
+mod session_message;
 mod task;
 mod tool;
 mod toolset;
@@ -28,7 +29,7 @@ pub use added_resources::{AddedResources, CombinedResources};
 pub use alias::Alias;
 pub use answer::Answer;
 pub use caller::Caller;
-pub use catalog::{Catalog, CatalogError, ListChange, LogAudience, LogOffer, SessionLog};
+pub use catalog::{Catalog, CatalogError, LogOffer};
 pub use completion::{Completion, CompletionReference};
 pub use cx::{CallQuestion, Cx, ProposableTool};
 pub use error::{Interruption, ProposedCall, Result, ToolError};
@@ -41,6 +42,9 @@ pub use prompt::{PromptAnswer, PromptRow, PromptSkill};
 pub use resource::{BoxFuture, ResourceSource, Viewer};
 pub use scheduled_call::{CallCheck, CheckedCall, ScheduledCall};
 pub use scope::Scope;
+pub use session_message::{
+    ListChange, MessageAudience, MessageContent, SessionLog, SessionMessage,
+};
 pub use task::TaskSupport;
 pub use tool::{REASON, Tool};
 pub use toolset::Toolset;

@@ -167,7 +167,9 @@ pub fn listen(engine: &Engine, call: &Call) -> Result<CallReply, RpcError> {
         interests.add(uri, since)?;
     }
     let patches = call.context.capabilities.wants_patches();
-    let mut listener = Listener::new(engine, &call.context, interests).with_patches(patches);
+    let mut listener = Listener::new(engine, &call.context, interests)
+        .with_patches(patches)
+        .with_messages(&engine.catalog, "");
     if let Some(tasks) = tasks(engine, call, &mut filter)? {
         listener = listener.with_tasks(tasks);
     }

@@ -13,7 +13,9 @@ use crate::dispatch::engine::Engine;
 use crate::dispatch::policy_watch::PolicyWatch;
 use crate::dispatch::tasks::watch::TaskWatch;
 use gatewren_wire::protocol::Notification;
-use gatewren_wire::registry::{Catalog, ListChange, ResourceSource, SessionLog, Viewer};
+use gatewren_wire::registry::{
+    Catalog, ListChange, MessageContent, ResourceSource, SessionLog, SessionMessage, Viewer,
+};
 
 /// If a check finds nothing, the next check waits at least this long, then twice as long, and so on up to
 /// [`MOST_PAUSE`]. This limits each listener to about thirty checks a second, regardless of how many revisions
@@ -51,7 +53,7 @@ impl ListenerEvent {
             Self::List(ListChange::Resources) => {
                 Notification::new("notifications/resources/list_changed", json!({}))
             }
-            Self::Logged(log) => Notification::message(log.level, log.logger, &log.data),
+            Self::Logged(log) => Notification::message(log.level, &log.logger, &log.data),
         }
     }
 }
@@ -65,7 +67,7 @@ pub struct Listener {
     counted_separately: Option<watch::Receiver<u64>>,
     lists: Option<broadcast::Receiver<ListChange>>,
     tasks: Option<TaskWatch>,
-    logs: Option<(Arc<str>, broadcast::Receiver<SessionLog>)>,
+    messages: Option<(Arc<str>, broadcast::Receiver<SessionMessage>)>,
     stop: watch::Receiver<bool>,
     every: Duration,
     pace: Pace,
@@ -84,7 +86,7 @@ impl Listener {
             counted_separately: source.and_then(|source| source.watch_separate_count()),
             lists: engine.catalog.list_changes(),
             tasks: None,
-            logs: None,
+            messages: None,
             stop: engine.stopping(),
             every: engine.update_interval(),
             pace: Pace::default(),
@@ -106,11 +108,12 @@ impl Listener {
         self
     }
 
-    /// Adds the log messages of a session, of every severity.
+    /// Adds the messages from outside of any call, log messages of every severity among them; `session` is empty for a
+    /// client without one.
     #[must_use]
-    pub fn with_logs(mut self, catalog: &Catalog, session: &str) -> Self {
-        let logs = catalog.session_logs();
-        self.logs = logs.map(|logs| (session.into(), logs));
+    pub fn with_messages(mut self, catalog: &Catalog, session: &str) -> Self {
+        let messages = catalog.session_messages();
+        self.messages = messages.map(|messages| (session.into(), messages));
         self
     }
 
@@ -145,7 +148,7 @@ impl Listener {
                     return Some(ListenerEvent::List(ListChange::Tools));
                 }
                 note = receive_task(self.tasks.as_mut()) => return Some(ListenerEvent::Task(note)),
-                log = receive_log(self.logs.as_mut(), &self.viewer) => return Some(ListenerEvent::Logged(log)),
+                event = receive_message(self.messages.as_mut(), &self.viewer) => return Some(event),
                 () = wait_for_stop(&mut self.stop) => {}
             }
         }
@@ -244,17 +247,20 @@ async fn receive_list_change(lists: Option<&mut broadcast::Receiver<ListChange>>
     }
 }
 
-async fn receive_log(
-    logs: Option<&mut (Arc<str>, broadcast::Receiver<SessionLog>)>,
+async fn receive_message(
+    messages: Option<&mut (Arc<str>, broadcast::Receiver<SessionMessage>)>,
     viewer: &Viewer,
-) -> SessionLog {
-    let Some((session, logs)) = logs else {
+) -> ListenerEvent {
+    let Some((session, messages)) = messages else {
         return std::future::pending().await;
     };
     loop {
-        let log = receive_next(logs).await;
-        if log.audience.includes(session, &viewer.reach) {
-            return log;
+        let message = receive_next(messages).await;
+        if message.audience.includes(session, viewer) {
+            return match message.content {
+                MessageContent::Log(log) => ListenerEvent::Logged(log),
+                MessageContent::List(list) => ListenerEvent::List(list),
+            };
         }
     }
 }

@@ -124,6 +124,16 @@ impl Sessions {
         true
     }
 
+    /// The number of sessions of an agent, or of all agents, that have not expired.
+    pub fn count(&self, agent: Option<&str>) -> usize {
+        lock(&self.known).count(agent)
+    }
+
+    /// Whether a session of this name has not expired.
+    pub fn has(&self, name: Uuid) -> bool {
+        lock(&self.known).has(name)
+    }
+
     /// An agent's sessions that have not expired: name, idle time, and revision, as far as it is known.
     pub fn shown_to(&self, agent: &str) -> Vec<(Uuid, Option<Duration>, Option<String>)> {
         lock(&self.known).of(agent)

@@ -137,13 +137,15 @@ impl Session {
         let interests = self.interests.clone();
         Listener::new(engine, client, interests)
             .with_patches(self.claims.capabilities().wants_patches())
-            .with_logs(&engine.catalog, &self.claims.session.to_string())
+            .with_messages(&engine.catalog, &self.claims.session.to_string())
     }
 
     /// Whether its client wants an event; a log message must have at least the requested severity.
     pub fn wants(&self, event: &ListenerEvent) -> bool {
         match event {
-            ListenerEvent::Logged(log) => self.level().is_some_and(|least| log.level >= least),
+            ListenerEvent::Logged(log) => self
+                .level()
+                .map_or(log.is_from_owner, |least| log.level >= least),
             ListenerEvent::Updated(..) | ListenerEvent::List(_) => true,
             // Sessions have no tasks.
             ListenerEvent::Task(_) => false,

@@ -140,6 +140,21 @@ impl SessionMap {
         theirs.is_some_and(|entry| entry.agent() == agent) && self.remove(name)
     }
 
+    /// The number of sessions of an agent, or of all agents, that have not expired.
+    pub fn count(&self, agent: Option<&str>) -> usize {
+        let all = self.by_name.values();
+        let counted = all.filter(|entry| {
+            agent.is_none_or(|agent| entry.agent() == agent) && !self.is_over(entry)
+        });
+        counted.count()
+    }
+
+    /// Whether a session of this name has not expired.
+    pub fn has(&self, name: Uuid) -> bool {
+        let entry = self.by_name.get(&name);
+        entry.is_some_and(|entry| !self.is_over(entry))
+    }
+
     /// An agent's sessions that have not expired: name, idle time, and the revision, if the client has reconnected
     /// since the start.
     pub fn of(&self, agent: &str) -> Vec<(Uuid, Option<Duration>, Option<String>)> {
