@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::agents::admit;
 use crate::support::client::Client;
 use crate::support::machine::{IN_TIME, LONG_S, marker, sleeping, wait_until};
 use crate::support::request::{Request, Running};
@@ -42,6 +43,29 @@ fn refused_for_calls(call: &Request) {
     assert_eq!(answer.status, 503, "{answer:?}");
     assert_eq!(answer.json()["error"], "too_many_calls");
     assert_eq!(answer.header("retry-after"), Some("1"));
+}
+
+#[test]
+fn p7_calls_of_all_agents_have_a_limit_that_other_agents_share() {
+    let server = admin("max_calls = 1");
+    let other = admit(&server, "other", &["--policy", "admin"]);
+    let mark = marker();
+    let call = server.client().call("system_shell", endless(&mark));
+    let running = under_way(&call, &mark);
+
+    let answer = other
+        .call("system_shell", json!({ "command": "true" }))
+        .send();
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(answer.json()["error"], "too_many_calls_of_all");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    let refusals = "gatewren_refusals_total{reason=\"too_many_calls_of_all\"}";
+    assert_eq!(counted(&server, refusals), 1);
+    // Calls that only read have slots of their own.
+    other.call("whoami", json!({})).send().data();
+    drop(running);
+    let done = other.call("system_shell", json!({ "command": "true" }));
+    wait_until("the slot is free", IN_TIME, || done.send().status == 200);
 }
 
 #[test]

@@ -157,6 +157,9 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
         "Concurrent calls of one agent. Calls of read-only tools have the same number of places of their own, so\n\
          that an agent with running commands or waiting calls can still read. Over HTTP a call above the limit\n\
          waits up to 5 s for a place, then it is rejected."),
+    key!("limits", "max_calls", limits.max_calls, Count(1..=65_536),
+        "Calls of all agents at once, and the same number of calls that only read. A call above it waits for up to\n\
+         5 seconds, then it is refused and counted in the metrics as too_many_calls_of_all."),
     key!("limits", "agent_messages", limits.agent_messages, Count(1..=4096),
         "Messages per hour of one agent to the owner's channels, delivered or not."),
 

@@ -157,6 +157,8 @@ pub struct LimitSettings {
     pub agent_rate: u32,
     /// Concurrent calls of one agent. Read-only calls have a separate limit of the same number.
     pub agent_calls: u32,
+    /// Concurrent calls of all agents. Read-only calls have a separate limit of the same number.
+    pub max_calls: u32,
     /// Messages per hour of one agent to the owner's channels.
     pub agent_messages: u32,
 }
@@ -364,6 +366,7 @@ impl Default for LimitSettings {
             address_burst: 200,
             agent_rate: 600_000,
             agent_calls: 16,
+            max_calls: 1024,
             agent_messages: 20,
         }
     }

@@ -18,7 +18,7 @@ use super::{
     framing::check_framing,
     host::AllowedHosts,
     identity::Authenticator,
-    rate::{Concurrency, ConcurrencySlot, QueueLimits, RateLimiter, SlotLimits},
+    rate::{Concurrency, ConcurrencySlot, NoSlot, QueueLimits, RateLimiter, SlotLimits},
     refusal::Refusal,
     required_credentials::RequiredCredentials,
     required_header::RequiredHeader,
@@ -150,7 +150,7 @@ impl Guard {
         let calls = self.live.read(|settings| settings.limits.agent_calls);
         let most = SlotLimits::own(calls.max(MAX_BODIES));
         let place = self.bodies.enter(who.agent_id(), most);
-        let _place = place.ok_or_else(|| {
+        let _place = place.map_err(|_| {
             let words = "this agent sends too many requests at once";
             later("too_many_bodies", words, 1)
         })?;
@@ -239,7 +239,7 @@ impl Guard {
     pub fn call(&self, who: &Principal, only_reads: bool) -> Result<ConcurrencySlot, Refusal> {
         let (calls, most) = self.calls_of(who, only_reads);
         let place = calls.enter(who.agent_id(), most);
-        place.ok_or_else(too_many_calls)
+        place.map_err(too_many_calls)
     }
 
     /// Reserves a call slot; waits a short time if none is free.
@@ -250,14 +250,16 @@ impl Guard {
     ) -> Result<ConcurrencySlot, Refusal> {
         let (calls, most) = self.calls_of(who, only_reads);
         let place = calls.enter_in_time(who.agent_id(), most, CALL_QUEUE).await;
-        place.ok_or_else(too_many_calls)
+        place.map_err(too_many_calls)
     }
 
     fn calls_of(&self, who: &Principal, only_reads: bool) -> (&Concurrency, SlotLimits) {
-        let of_all = self.live.read(|settings| settings.limits.agent_calls);
-        let own = lower_limit(who.policy().overrides.concurrent_calls, of_all);
+        let (own, together) = self
+            .live
+            .read(|settings| (settings.limits.agent_calls, settings.limits.max_calls));
+        let own = lower_limit(who.policy().overrides.concurrent_calls, own);
         let calls = if only_reads { &self.reads } else { &self.calls };
-        (calls, SlotLimits::own(own))
+        (calls, SlotLimits { own, together })
     }
 
     /// Charges an agent for the further messages of a batch; the first one was charged as the request.
@@ -272,7 +274,7 @@ impl Guard {
             together: settings.limits.max_streams,
         });
         let place = self.streams.enter(who.agent_id(), most);
-        place.ok_or_else(|| {
+        place.map_err(|_| {
             let words = "too many streams are open, of this agent or in total; close one";
             later("too_many_streams", words, 5)
         })
@@ -346,9 +348,18 @@ fn lower_limit(own: Option<u32>, of_all: u32) -> u32 {
     own.map_or(of_all, |own| own.min(of_all))
 }
 
-fn too_many_calls() -> Refusal {
-    let words = "this agent has too many calls at once; wait for one to end";
-    later("too_many_calls", words, 1)
+fn too_many_calls(missing: NoSlot) -> Refusal {
+    let (error, words) = match missing {
+        NoSlot::OfAgent => (
+            "too_many_calls",
+            "this agent has too many calls at once; wait for one to end",
+        ),
+        NoSlot::OfAll => (
+            "too_many_calls_of_all",
+            "all agents together have too many calls at once; try again",
+        ),
+    };
+    later(error, words, 1)
 }
 
 /// A refusal with 503 and the number of seconds until a retry.

@@ -54,15 +54,37 @@ impl<K: Eq + Hash> RateLimiter<K> {
 #[derive(Debug)]
 pub struct ConcurrencySlot {
     own: Arc<OwnPlaces>,
-    all: Arc<AtomicU32>,
+    all: Arc<AllPlaces>,
 }
 
 impl Drop for ConcurrencySlot {
     fn drop(&mut self) {
         self.own.taken.fetch_sub(1, Ordering::Relaxed);
-        self.all.fetch_sub(1, Ordering::Relaxed);
+        // Before the look at those that wait, which count themselves before they look for a slot: one of both sees the other.
+        self.all.taken.fetch_sub(1, Ordering::SeqCst);
         self.own.freed.notify_one();
+        if self.all.waiting.load(Ordering::SeqCst) > 0 {
+            self.all.freed.notify_waiters();
+        }
     }
+}
+
+/// The slots of all agents.
+#[derive(Debug, Default)]
+struct AllPlaces {
+    taken: AtomicU32,
+    /// Those that wait because all slots are taken, not only those of their agent.
+    waiting: AtomicU32,
+    freed: Notify,
+}
+
+/// Why there is no slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoSlot {
+    /// The agent has too many.
+    OfAgent,
+    /// All agents together have too many.
+    OfAll,
 }
 
 /// The slots of one agent.
@@ -84,11 +106,11 @@ pub struct QueueLimits {
 }
 
 /// A position in the queue; dropping it leaves the queue.
-struct Turn<'o>(&'o OwnPlaces);
+struct Turn<'o>(&'o AtomicU32);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -112,58 +134,86 @@ impl SlotLimits {
 /// Limits the concurrency of each agent and of all agents together.
 #[derive(Default)]
 pub struct Concurrency {
-    all: Arc<AtomicU32>,
+    all: Arc<AllPlaces>,
     agents: Mutex<HashMap<AgentId, Arc<OwnPlaces>>>,
 }
 
 impl Concurrency {
     /// Takes a slot, if fewer than `most` are in use. The map needs no limit: the owner has created all agents.
-    pub fn enter(&self, agent: &AgentId, most: SlotLimits) -> Option<ConcurrencySlot> {
+    ///
+    /// # Errors
+    /// Whose limit is reached.
+    pub fn enter(&self, agent: &AgentId, most: SlotLimits) -> Result<ConcurrencySlot, NoSlot> {
         let mut agents = lock(&self.agents);
         let own = agents.entry(agent.clone()).or_default();
-        let (of_own, of_all) = (
-            own.taken.load(Ordering::Relaxed),
-            self.all.load(Ordering::Relaxed),
-        );
         // The counts grow only here, under the lock.
-        if of_own >= most.own || of_all >= most.together {
-            return None;
+        if own.taken.load(Ordering::Relaxed) >= most.own {
+            return Err(NoSlot::OfAgent);
+        }
+        if self.all.taken.load(Ordering::SeqCst) >= most.together {
+            return Err(NoSlot::OfAll);
         }
         own.taken.fetch_add(1, Ordering::Relaxed);
-        self.all.fetch_add(1, Ordering::Relaxed);
-        Some(ConcurrencySlot {
+        self.all.taken.fetch_add(1, Ordering::Relaxed);
+        Ok(ConcurrencySlot {
             own: own.clone(),
             all: self.all.clone(),
         })
     }
 
-    /// Takes a slot, and waits if none is free. `None` if too many are already waiting, or no slot became free in
-    /// time. Dropping the future leaves the queue.
+    /// Takes a slot, and waits if none is free. Dropping the future leaves the queue.
+    ///
+    /// # Errors
+    /// Whose limit is reached, if too many are already waiting or no slot became free in time.
     pub async fn enter_in_time(
         &self,
         agent: &AgentId,
         most: SlotLimits,
         queue: QueueLimits,
-    ) -> Option<ConcurrencySlot> {
+    ) -> Result<ConcurrencySlot, NoSlot> {
         let own = {
             let mut agents = lock(&self.agents);
             agents.entry(agent.clone()).or_default().clone()
         };
         let waiting = own.waiting.fetch_add(1, Ordering::Relaxed);
-        let _turn = Turn(&own);
+        let _turn = Turn(&own.waiting);
         if waiting >= queue.length {
-            return None;
+            return Err(NoSlot::OfAgent);
         }
+        let mut missing = NoSlot::OfAgent;
         let entered = async {
             loop {
-                // `Notify` stores a permit for a slot that is freed after this check.
-                if let Some(place) = self.enter(agent, most) {
-                    return place;
+                match self.enter(agent, most) {
+                    Ok(place) => return place,
+                    Err(NoSlot::OfAll) => {
+                        missing = NoSlot::OfAll;
+                        if let Some(place) = self.wait_for_any(agent, most).await {
+                            return place;
+                        }
+                    }
+                    // `Notify` stores a permit for a slot that is freed after this check.
+                    Err(NoSlot::OfAgent) => {
+                        missing = NoSlot::OfAgent;
+                        own.freed.notified().await;
+                    }
                 }
-                own.freed.notified().await;
             }
         };
-        timeout(queue.time, entered).await.ok()
+        let entered = timeout(queue.time, entered).await;
+        entered.map_err(|_| missing)
+    }
+
+    /// Waits until any agent frees a slot, unless one is free by now.
+    async fn wait_for_any(&self, agent: &AgentId, most: SlotLimits) -> Option<ConcurrencySlot> {
+        self.all.waiting.fetch_add(1, Ordering::SeqCst);
+        let _turn = Turn(&self.all.waiting);
+        // It is notified of each slot that is freed from here on, so the second try misses none.
+        let freed = self.all.freed.notified();
+        if let Ok(place) = self.enter(agent, most) {
+            return Some(place);
+        }
+        freed.await;
+        None
     }
 }
 
@@ -207,20 +257,24 @@ mod tests {
         let most = |own| SlotLimits { own, together: 3 };
         let first = calls.enter(&agent, most(2)).unwrap();
         let second = calls.enter(&agent, most(2)).unwrap();
-        assert!(calls.enter(&agent, most(2)).is_none());
+        assert_eq!(calls.enter(&agent, most(2)).err(), Some(NoSlot::OfAgent));
         let neighbour = AgentId::from("b");
-        assert!(calls.enter(&neighbour, most(0)).is_none());
+        assert!(calls.enter(&neighbour, most(0)).is_err());
         let other = calls.enter(&neighbour, most(2)).unwrap();
-        assert!(calls.enter(&neighbour, most(2)).is_none(), "all together");
+        assert_eq!(
+            calls.enter(&neighbour, most(2)).err(),
+            Some(NoSlot::OfAll),
+            "all together"
+        );
         let raised = calls.enter(&neighbour, SlotLimits::own(2)).unwrap();
         drop((other, raised));
         drop(first);
         assert!(
-            calls.enter(&agent, most(1)).is_none(),
+            calls.enter(&agent, most(1)).is_err(),
             "a lowered limit waits"
         );
         drop(second);
-        assert!(calls.enter(&agent, most(1)).is_some());
+        assert!(calls.enter(&agent, most(1)).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -233,7 +287,7 @@ mod tests {
         let only = calls.enter(&agent, SlotLimits::own(1)).unwrap();
         let begun = Instant::now();
         let refused = calls.enter_in_time(&agent, SlotLimits::own(1), queue).await;
-        assert!(refused.is_none());
+        assert_eq!(refused.err(), Some(NoSlot::OfAgent));
         assert_eq!(begun.elapsed(), queue.time);
         let waiting = tokio::spawn({
             let (calls, agent) = (calls.clone(), agent.clone());
@@ -242,11 +296,42 @@ mod tests {
         tokio::task::yield_now().await;
         let begun = Instant::now();
         let refused = calls.enter_in_time(&agent, SlotLimits::own(1), queue).await;
-        assert!(refused.is_none(), "one waits already");
+        assert!(refused.is_err(), "one waits already");
         let other = AgentId::from("b");
-        assert!(calls.enter(&other, SlotLimits::own(1)).is_some());
+        assert!(calls.enter(&other, SlotLimits::own(1)).is_ok());
         drop(only);
-        assert!(waiting.await.unwrap().is_some());
+        assert!(waiting.await.unwrap().is_ok());
         assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_slot_that_another_agent_frees_is_for_those_that_wait() {
+        let calls = Arc::new(Concurrency::default());
+        let queue = QueueLimits {
+            length: 8,
+            time: Duration::from_secs(5),
+        };
+        let most = SlotLimits {
+            own: 2,
+            together: 1,
+        };
+        let held = calls.enter(&AgentId::from("a"), most).unwrap();
+        let wait = |agent: &'static str| {
+            let calls = calls.clone();
+            tokio::spawn(async move {
+                let agent = AgentId::from(agent);
+                calls.enter_in_time(&agent, most, queue).await
+            })
+        };
+        let waiting = [wait("b"), wait("c")];
+        tokio::task::yield_now().await;
+        let begun = Instant::now();
+        drop(held);
+        for one in waiting {
+            drop(one.await.unwrap().unwrap());
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        let _held = calls.enter(&AgentId::from("a"), most).unwrap();
+        let late = wait("b").await.unwrap();
+        assert_eq!(late.err(), Some(NoSlot::OfAll));
     }
 }
