@@ -383,6 +383,17 @@ await it('home: what waits, the health, the server, the assistants, alerts, and 
   for (const part of ['CPU', 'Memory', 'Fullest disk', 'Recent changes', 'proposer', 'ui/notes']) {
     expect(main.includes(part), `${part} is not in: ${main.slice(0, 500)}`);
   }
+  // An alert is new for as long as its request waits, and comes a moment after it.
+  const pending = await proposed('for the alert', 'Graz');
+  const mark = page.getByRole('button', { name: 'Mark as seen' });
+  for (let tries = 0; tries < 50 && await mark.count() === 0; tries++) await page.goto(`${origin}/owner/home`);
+  await mark.click();
+  expect((await page.textContent('main')).includes('marked as seen'), 'it does not say so');
+  const marked = page.locator('.alert', { has: page.locator(`a[href="/owner/changes/${pending}"]`) });
+  // Another alert may have come since, and stays new.
+  const tags = await marked.locator('.tag').allTextContents();
+  gatewren('inbox', 'reject', pending);
+  expect(tags.join() === 'info', `its tags are ${tags}`);
   const alert = page.locator('.alert').first();
   await page.locator('#earlier-alerts summary').click();
   expect(/info|warning|error/.test(await alert.textContent()) && (await alert.locator('time').count()) === 1, await alert.textContent());

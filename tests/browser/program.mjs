@@ -66,6 +66,13 @@ await it('is shown as what it is, in its own words, which are letters alone', as
   await fits(page);
   await accessible(page);
   await shot(page, 'program', 'consent');
+  const ground = () => page.locator('body').evaluate((body) => getComputedStyle(body).backgroundColor);
+  const light = await ground();
+  await context.addCookies([{ name: '__Host-gatewren-theme', value: 'dark', url: origin, secure: true, sameSite: 'Strict' }]);
+  await page.reload();
+  expect(await ground() !== light, 'the theme that the owner chose is forgotten');
+  await accessible(page);
+  await shot(page, 'program', 'consent-dark');
 });
 
 await it('comes in as what the owner chose', async () => {

@@ -26,7 +26,7 @@ mod scrape;
 
 pub use crate::auth::{AccessEnd, Principal};
 pub use admitted::Admitted;
-pub use callers::Callers;
+pub use callers::{Callers, theme_cookie};
 pub use chain::Guard;
 pub use client_request_id::ClientRequestId;
 pub use connect::ConsentVisitor;

@@ -21,6 +21,7 @@ pub fn confirm_page(
     asked: &AuthorizationRequest,
     form: &OAuthParameters,
     wrong: Option<&str>,
+    theme: Option<&str>,
 ) -> Response<ResponseBody> {
     let own = [CONFIRM_PASSWORD, USERNAME];
     let sent = form.all().filter(|(name, _)| !own.contains(name));
@@ -38,5 +39,5 @@ pub fn confirm_page(
         }
     };
     let leads_to = policy_source(&asked.redirect_uri);
-    page(StatusCode::OK, texts::CONFIRM, &leads_to, &content)
+    page(StatusCode::OK, texts::CONFIRM, &leads_to, theme, &content)
 }

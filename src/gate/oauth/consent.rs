@@ -47,6 +47,8 @@ pub struct ConsentContext<'a> {
     pub proof: &'a str,
     /// The key of the owner's login.
     pub login: LoginKey,
+    /// The theme of the owner's page.
+    pub theme: Option<&'a str>,
     /// Verifies the owner's password.
     pub logins: &'a Logins,
 }
@@ -90,6 +92,7 @@ impl ConsentContext<'_> {
             name: &name,
             spaces: &settings.spaces,
             wrong,
+            theme: self.theme,
             parameters: &parameters,
         };
         question.to_response()
@@ -144,7 +147,7 @@ impl ConsentContext<'_> {
                 Err(cause) => Some(cause.to_string()),
             },
         };
-        Some(confirm_page(asked, form, wrong.as_deref()))
+        Some(confirm_page(asked, form, wrong.as_deref(), self.theme))
     }
 
     async fn approve(

@@ -24,6 +24,8 @@ pub struct ConsentPage<'a> {
     pub spaces: &'a Spaces,
     /// The error in the form that the owner has just submitted.
     pub wrong: Option<&'a str>,
+    /// The theme of the owner's page.
+    pub theme: Option<&'a str>,
     /// The parameters of the request, to be submitted again.
     pub parameters: &'a [(&'static str, String)],
 }
@@ -52,7 +54,7 @@ impl ConsentPage<'_> {
         };
         let leads_to = policy_source(&self.asked.redirect_uri);
         let title = texts::ASKS;
-        page(StatusCode::OK, title, &leads_to, &content)
+        page(StatusCode::OK, title, &leads_to, self.theme, &content)
     }
 
     /// Renders the program and the destination of the answer.

@@ -11,16 +11,17 @@ use super::texts;
 use crate::http::ResponseBody;
 
 /// Builds a page with a title and a content. Its forms may lead only to this server and to `forms_lead_to`:
-/// browsers apply this rule to redirects of the answer, too.
+/// browsers apply this rule to redirects of the answer, too. `theme` is that of the owner's page, for the style sheet.
 pub fn page(
     status: StatusCode,
     title: &str,
     forms_lead_to: &str,
+    theme: Option<&str>,
     content: &Markup,
 ) -> Response<ResponseBody> {
     let page = html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang="en" data-theme=[theme] {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
@@ -60,7 +61,7 @@ pub fn refusal(words: &str) -> Response<ResponseBody> {
         p class="card notice bad" { (words) "." }
         p { (texts::NOTHING_GIVEN) }
     };
-    page(StatusCode::BAD_REQUEST, texts::CANNOT, "", &content)
+    page(StatusCode::BAD_REQUEST, texts::CANNOT, "", None, &content)
 }
 
 /// A page that continues to one of ours by itself. If another site has sent the browser here, it has not sent the
@@ -70,5 +71,5 @@ pub fn redirect_page(to: &str) -> Response<ResponseBody> {
         meta http-equiv="refresh" content=(format!("0; url={to}"));
         p { a href=(to) { (texts::GO_ON) } }
     };
-    page(StatusCode::OK, texts::ONE_MOMENT, "", &content)
+    page(StatusCode::OK, texts::ONE_MOMENT, "", None, &content)
 }

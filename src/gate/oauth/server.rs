@@ -39,6 +39,8 @@ pub struct SignedInOwner<'a> {
     pub proof: &'a str,
     /// The key of the owner's login.
     pub login: LoginKey,
+    /// The theme of the owner's page; `None` for that of the system.
+    pub theme: Option<&'static str>,
 }
 
 impl AuthorizationServer {
@@ -134,6 +136,7 @@ impl AuthorizationServer {
         ConsentContext {
             proof: owner.proof,
             login: owner.login,
+            theme: owner.theme,
             logins: &self.logins,
             vault: &self.vault,
             links: &self.links,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hyper::{Method, Request, Response, StatusCode};
 
+use crate::owner::chosen_theme;
 use gatewren_gate::guard::{ConsentVisitor, Guard, Refusal, own_origin};
 use gatewren_gate::http::{ResponseBody, Upload};
 use gatewren_gate::oauth::{
@@ -93,6 +94,7 @@ impl GuardedOAuth {
                 let owner = SignedInOwner {
                     proof: &proof,
                     login,
+                    theme: chosen_theme(&head.headers),
                 };
                 if !decides {
                     return Ok(self.oauth.ask(&site, owner, query).await);

@@ -4,10 +4,13 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::home_texts as texts;
-use super::parts::{name, time};
-use super::site::OwnerSite;
+use super::parts::{name, proof, time};
+use super::site::{PageResult, SignedInRequest, redirect_with_notice};
 use gatewren_base::config::Reach;
-use gatewren_store::state::{KeptNotification, Notifications};
+use gatewren_gate::owner_actions::OwnerCommand;
+use gatewren_store::state::{
+    Actor, Author, KeptNotification, NotificationChange, NotificationReader, Notifications,
+};
 
 /// The number of alerts that are listed at once.
 const SHOWN: usize = 8;
@@ -15,9 +18,13 @@ const SHOWN: usize = 8;
 /// The number of earlier alerts behind a fold.
 const FOLDED: usize = 40;
 
+/// The field with the newest alert that the page showed.
+const UP_TO: &str = "up-to";
+
 /// Renders the section.
-pub fn alerts_section(site: &OwnerSite) -> Markup {
-    let all = Notifications::new(site.state.clone()).list("", &Reach::everything());
+pub fn alerts_section(asked: &SignedInRequest<'_>) -> Markup {
+    let all = Notifications::new(asked.site.state.clone()).list("", &Reach::everything());
+    let newest = all.iter().map(|alert| alert.id).max().unwrap_or(0);
     let all = all.into_iter();
     let (mut shown, mut earlier): (Vec<_>, Vec<_>) = all.partition(|alert| !is_seen(alert));
     let beyond = shown.split_off(shown.len().min(SHOWN));
@@ -27,6 +34,13 @@ pub fn alerts_section(site: &OwnerSite) -> Markup {
             h2 { (texts::ALERTS) }
             @if shown.is_empty() { p class="soft" { (texts::NO_ALERTS) } }
             @for alert in &shown { (render_alert(alert)) }
+            @if !shown.is_empty() {
+                form method="post" action="/owner/alerts" class="row" {
+                    (proof(asked.session))
+                    input type="hidden" name=(UP_TO) value=(newest);
+                    button class="plain" { (texts::MARK_SEEN) }
+                }
+            }
             @if !earlier.is_empty() {
                 details id="earlier-alerts" {
                     summary { (earlier.len()) " " (texts::MORE_ALERTS) }
@@ -35,6 +49,30 @@ pub fn alerts_section(site: &OwnerSite) -> Markup {
             }
         }
     }
+}
+
+/// Marks the alerts as seen that the page showed; one that came since stays new. It is recorded in the audit.
+pub async fn mark_seen(asked: &SignedInRequest<'_>) -> PageResult {
+    let up_to = asked.visit.field(UP_TO);
+    let up_to: u64 = up_to.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let notifications = Notifications::new(asked.site.state.clone());
+    let command = OwnerCommand::plain("alerts seen", None);
+    let mark = async |call: &str| {
+        let author = Author::from(Actor::Owner).because(call);
+        let everything = Reach::everything();
+        let reader = NotificationReader {
+            agent: "",
+            reach: &everything,
+        };
+        let is_meant = |alert: &KeptNotification| alert.id <= up_to && !is_seen(alert);
+        let seen = NotificationChange::Seen(true);
+        notifications.change(&author, reader, seen, is_meant).await
+    };
+    asked
+        .owner_context()
+        .run_audited_call(command, mark)
+        .await?;
+    Ok(redirect_with_notice("/owner/home", "seen"))
 }
 
 fn is_seen(alert: &KeptNotification) -> bool {

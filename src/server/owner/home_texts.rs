@@ -19,6 +19,7 @@ pub const CALLS_OF_DAY: &str = "calls";
 pub const REFUSED_OF_DAY: &str = "refused";
 pub const ALERTS: &str = "Alerts";
 pub const NO_ALERTS: &str = "There are no new alerts.";
+pub const MARK_SEEN: &str = "Mark as seen";
 pub const UNSEEN: &str = "new";
 pub const MORE_ALERTS: &str = "earlier alerts";
 

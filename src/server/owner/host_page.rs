@@ -33,7 +33,7 @@ pub async fn page(asked: &SignedInRequest<'_>) -> PageResult {
         h1 { (texts::HOME) }
         (asked.render_notice())
         (tiles(site).await?)
-        (alerts_section(site))
+        (alerts_section(asked))
         (watch_section(site)?)
         section { h2 { (texts::LATELY) } (lately.render(site)?) }
         section {

@@ -72,3 +72,4 @@ pub use diff::diff as argument_list;
 pub use owner_host::OwnerHost;
 pub use profile::profile;
 pub use site::OwnerSite;
+pub use theme::chosen_theme;

@@ -13,9 +13,9 @@ use super::page_error::PageError;
 use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::theme::Theme;
 use super::{
-    agent, agent_new, agents, asset, audit, change, connect, container_action, container_list,
-    container_page, decide, events, help, host_page, inbox, logins, parts, settings, sign_in,
-    texts,
+    agent, agent_new, agents, alerts, asset, audit, change, connect, container_action,
+    container_list, container_page, decide, events, help, host_page, inbox, logins, parts,
+    settings, sign_in, texts,
 };
 use gatewren_gate::guard::{OwnerRequest, Refusal};
 use gatewren_gate::http::{ResponseBody, empty};
@@ -82,6 +82,7 @@ impl OwnerSite {
             (false, ["home"]) => host_page::page(&asked).await,
             (false, ["inbox"]) => inbox::page(&asked),
             (false, ["containers"]) => container_list::page(&asked),
+            (true, ["alerts"]) => alerts::mark_seen(&asked).await,
             (false, ["containers", name]) => container_page::page(&asked, name).await,
             (true, ["containers", name]) => container_action::act(&asked, name).await,
             (false, ["events"]) => events::events(&asked),
@@ -90,14 +91,12 @@ impl OwnerSite {
             (false, ["changes", id]) => change::page(&asked, id),
             (true, ["changes", id]) => decide::one(&asked, id).await,
             (true, ["grants", id]) => decide::end_grant(&asked, id).await,
-            (false, ["box"]) => Ok(moved(visit, "home")),
             (false, ["agents"]) => agents::page(&asked).await,
             (false, ["agents", "new"]) => agent_new::page(&asked),
             (true, ["agents"]) => agent_new::add(&asked).await,
             (false, ["agents", id]) => agent::page(&asked, id).await,
             (true, ["agents", id]) => agent::change(&asked, id).await,
-            (false, ["audit"]) => Ok(moved(visit, "activity")),
-            (false, ["audit", call]) => Ok(moved(visit, &format!("activity/{call}"))),
+            (false, ["box" | "audit"] | ["audit", _]) => Ok(moved(visit, &present_path(&path))),
             (false, ["activity"]) => audit::page(&asked).await,
             (false, ["activity", "export"]) => audit::export(&asked),
             (false, ["activity", call]) => audit::call(&asked, call),
@@ -149,6 +148,15 @@ impl OwnerSite {
             _ => "/owner/inbox",
         };
         Ok(redirect(to))
+    }
+}
+
+/// The present path of one of an earlier version.
+fn present_path(path: &[&str]) -> String {
+    match path {
+        ["audit"] => "activity".to_owned(),
+        ["audit", call, ..] => format!("activity/{call}"),
+        _ => "home".to_owned(),
     }
 }
 

@@ -169,7 +169,7 @@ pub const SPANS: [(&str, &str); 4] = [
 ];
 
 /// The confirmations of the previous action.
-pub const NOTICES: [(&str, &str); 16] = [
+pub const NOTICES: [(&str, &str); 17] = [
     (
         "not-as-shown",
         "Nothing was approved: the pending changes of this agent are not those that the page showed. These are pending now.",
@@ -194,6 +194,7 @@ pub const NOTICES: [(&str, &str); 16] = [
     ("restart", "The container was restarted."),
     ("freeze", "The container was frozen."),
     ("unfreeze", "The container runs again."),
+    ("seen", "The alerts are marked as seen."),
     ("working", "It is still under way. Activity shows its end."),
 ];
 

@@ -1,10 +1,11 @@
 //! The theme of the pages, light, dark or that of the system, in a cookie: it works without scripts and before sign-in.
 
+use hyper::header::HeaderMap;
 use maud::{Markup, html};
 
 use super::parts::proof;
 use super::texts;
-use gatewren_gate::guard::{OwnerRequest, OwnerSession};
+use gatewren_gate::guard::{OwnerRequest, OwnerSession, theme_cookie};
 
 /// The colours of the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +45,13 @@ impl Theme {
             Self::Dark => Some("dark"),
         }
     }
+}
+
+/// The value of the attribute for the theme that a visitor chose, for pages that are not among the owner's.
+pub fn chosen_theme(headers: &HeaderMap) -> Option<&'static str> {
+    theme_cookie(headers)
+        .and_then(Theme::named)
+        .and_then(Theme::attribute)
 }
 
 /// Renders a button for each theme.
