@@ -106,6 +106,88 @@ fn an_optional_argument_that_is_null_counts_as_absent() {
     assert_eq!(found, [""; 0]);
 }
 
+#[test]
+fn an_empty_argument_counts_as_absent_where_it_can_mean_nothing_else() {
+    let catalog = tables().unwrap();
+    let check = |tool: &str, arguments: Value| {
+        let Value::Object(arguments) = arguments else {
+            panic!("no object");
+        };
+        let tool = catalog.tool(tool).unwrap();
+        tool.check_arguments(arguments).map_err(|e| e.message)
+    };
+    let accepted = [
+        (
+            "logs_query",
+            json!({ "unit": "", "priority": "", "grep": "", "since": "", "cursor": "" }),
+        ),
+        ("backup_list", json!({ "target": "" })),
+        (
+            "notify_send",
+            json!({ "message": "hi", "title": "", "priority": "" }),
+        ),
+        ("state_get", json!({ "pointer": "" })),
+    ];
+    for (tool, arguments) in accepted {
+        assert_eq!(check(tool, arguments), Ok(()), "{tool}");
+    }
+    // These would mean another target, or all of them.
+    let refused = [
+        ("logs_query", json!({ "container": "" })),
+        (
+            "unit_restart",
+            json!({ "unit": "a.service", "container": "" }),
+        ),
+        ("firmware_update", json!({ "device": "" })),
+        (
+            "container_rebuild",
+            json!({ "container": "web", "snapshot": "" }),
+        ),
+        ("container_info", json!({ "container": "" })),
+    ];
+    for (tool, arguments) in refused {
+        assert!(check(tool, arguments).is_err(), "{tool}");
+    }
+    // An empty file is a file.
+    assert_eq!(
+        check("file_write", json!({ "path": "/srv/x", "text": "" })),
+        Ok(())
+    );
+}
+
+#[test]
+fn a_pattern_of_an_optional_argument_excludes_the_empty_text() {
+    let begins = [
+        "^[",
+        "^(0|",
+        "^((lxc:)?[",
+        "^(_host|",
+        "^0*[0-7]{1,3}",
+        "^snap",
+        "^/",
+    ];
+    let mut count = 0;
+    for tool in tables().unwrap().tools() {
+        let schema = &tool.definition().input_schema;
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let names = schema["properties"].as_object().into_iter().flatten();
+        for (name, schema) in names.filter(|(name, _)| !required.contains(&json!(name))) {
+            let Some(pattern) = schema["pattern"].as_str() else {
+                continue;
+            };
+            count += 1;
+            let begins_so = begins.iter().any(|begin| pattern.starts_with(begin));
+            let is_optional = pattern.matches('[').count() == 1 && pattern.ends_with("]*$");
+            assert!(
+                begins_so && !is_optional,
+                "{} {name}: {pattern}",
+                tool.name()
+            );
+        }
+    }
+    assert!(count > 20, "{count}");
+}
+
 /// Durations in answers, as opposed to points in time.
 const DURATIONS: &[&str] = &[
     "age_s",

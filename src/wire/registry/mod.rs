@@ -24,6 +24,7 @@ mod session_message;
 mod task;
 mod tool;
 mod toolset;
+mod unused_arguments;
 
 pub use added_resources::{AddedResources, CombinedResources};
 pub use alias::Alias;
@@ -46,8 +47,9 @@ pub use session_message::{
     ListChange, MessageAudience, MessageContent, SessionLog, SessionMessage,
 };
 pub use task::TaskSupport;
-pub use tool::{REASON, Tool};
+pub use tool::Tool;
 pub use toolset::Toolset;
+pub use unused_arguments::REASON;
 
 /// Re-exported from the settings: policies name a tool's class, and the helper's configuration names the helper
 /// classes.

@@ -22,6 +22,16 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Returns the argument that names the target.
+    pub fn argument(self) -> Option<&'static str> {
+        match self {
+            Self::Container(argument) | Self::Stack(argument) | Self::HostOr(argument) => {
+                Some(argument)
+            }
+            Self::Server | Self::Host | Self::Within => None,
+        }
+    }
+
     /// Whether a tool of this scope exists for an agent with this reach.
     pub fn is_within(self, reach: &Reach) -> bool {
         match self {

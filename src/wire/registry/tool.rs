@@ -14,12 +14,10 @@ use super::{
     schema,
     scope::Scope,
     task::TaskSupport,
+    unused_arguments::ArgumentRules,
 };
 use crate::protocol;
 use gatewren_base::config::{HelperClass, Risk};
-
-/// The argument with which an agent states the reason of a call. Every tool accepts it.
-pub const REASON: &str = "reason";
 
 /// Whether a tool is currently available.
 pub type AvailabilityCheck = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -379,23 +377,12 @@ impl Tool {
         Ok(())
     }
 
-    /// Drops what stands for nothing. Some clients add their own arguments to every call, and the call in a schedule or
-    /// a proposal may have a reason. Models that must name each argument of a tool, as in a strict mode, send null for
-    /// those that they do not use.
     fn drop_unused(&self, arguments: &mut Map<String, Value>) {
-        const NOISE: &[&str] = &["toolCallId", REASON];
-        let schema = &self.definition.input_schema;
-        let known = schema.get("properties").and_then(Value::as_object);
-        let property = |name: &str| known.and_then(|known| known.get(name));
-        let required = schema.get("required").and_then(Value::as_array);
-        let is_required =
-            |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
-        // An argument of any type may have null as its value.
-        let is_typed = |name: &str| property(name).is_some_and(|known| known.get("type").is_some());
-        arguments.retain(|name, value| {
-            let is_noise = NOISE.contains(&name.as_str()) && property(name).is_none();
-            let is_unused = value.is_null() && is_typed(name) && !is_required(name);
-            !is_noise && !is_unused
-        });
+        let rules = ArgumentRules {
+            schema: &self.definition.input_schema,
+            scope: self.scope,
+            risk: self.risk,
+        };
+        rules.drop_unused(arguments);
     }
 }
