@@ -30,6 +30,7 @@ pub(super) fn add_to(copies: Toolset<Backups>) -> Toolset<Backups> {
         .titled("Remove a backup target")
         .startos("backup.target.cifs.remove", &[("id", "target")])
         .tool("backup_target_mount", Risk::Write, mount)
+        .reaches_other_machines()
         .about(Scope::Host)
         .through(HelperClass::Backup)
         .titled("Mount a backup target")

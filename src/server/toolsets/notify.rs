@@ -14,6 +14,7 @@ pub fn tools(notification_sender: Arc<NotificationSender>) -> Toolset<Notificati
     Toolset::new(notification_sender)
         .with_name("notifications")
         .tool("notify_send", Risk::Write, send)
+        .reaches_other_machines()
         .about(Scope::Within)
         .titled("Send the owner a message")
 }

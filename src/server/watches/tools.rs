@@ -39,6 +39,7 @@ pub fn tools(tools: Arc<WatchTools>) -> Toolset<WatchTools> {
     Toolset::new(tools)
         .with_name("watches")
         .answering("watch_create", Risk::Write, create)
+        .reaches_other_machines()
         .about(Scope::HostOr("container"))
         .titled("Watch something")
         .answering("watch_list", Risk::Read, list)

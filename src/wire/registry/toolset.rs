@@ -243,6 +243,12 @@ impl<B: Send + Sync + 'static> Toolset<B> {
         self.last(Tool::set_checks_calls)
     }
 
+    /// Declares that calls of the last row reach other machines, as those of the classes scan and execute do.
+    #[must_use]
+    pub fn reaches_other_machines(self) -> Self {
+        self.last(|tool| tool.definition_mut().annotations.open_world_hint = true)
+    }
+
     /// Lets long calls of the last row become tasks, for clients that support tasks.
     #[must_use]
     pub fn offers_task(self) -> Self {

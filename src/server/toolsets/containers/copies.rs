@@ -47,6 +47,7 @@ pub fn tools(lxc: Arc<Lxc>) -> Toolset<Lxc> {
         .titled("Clone a container")
         .syncs_state()
         .tool("container_create", Risk::Disrupt, create)
+        .reaches_other_machines()
         .about(Scope::Container("container"))
         .makes_target()
         .through(HelperClass::LxcManage)

@@ -20,6 +20,7 @@ pub fn tools(firmware: Arc<Firmware>) -> Toolset<Firmware> {
         .titled("Check for firmware updates")
         .long()
         .tool("firmware_update", Risk::Disrupt, update)
+        .reaches_other_machines()
         .about(Scope::Host)
         .through(HelperClass::UpdatesApply)
         .titled("Install firmware updates")

@@ -18,6 +18,7 @@ pub fn tools(network: Arc<Network>) -> Toolset<Network> {
         .through(HelperClass::HostReads)
         .titled("List WireGuard tunnels")
         .tool("tunnel_up", Risk::Disrupt, up)
+        .reaches_other_machines()
         .about(Scope::Host)
         .through(HelperClass::Network)
         .titled("Bring a tunnel up")
