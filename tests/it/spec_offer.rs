@@ -115,6 +115,29 @@ fn t6_structured_content_is_also_text() {
 }
 
 #[test]
+fn t6_commands_and_output_are_answered_in_prose() {
+    let server = shared("admin");
+    let is_json = |tool: &str, arguments: Value| {
+        let result = server.client().call(tool, arguments).send().result();
+        assert_ne!(result["isError"], true, "{tool}: {result}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        serde_json::from_str::<Value>(text).is_ok()
+    };
+    let start = json!({ "command": "echo out" });
+    let job = server.client().call("job_start", start).send().data();
+    let prose = [
+        ("system_shell", json!({ "command": "true" })),
+        ("job_output", json!({ "job": job["job"] })),
+    ];
+    for (tool, arguments) in prose {
+        assert!(!is_json(tool, arguments), "{tool}");
+    }
+    for tool in ["job_list", "schedule_list", "watch_list", "state_get"] {
+        assert!(is_json(tool, json!({})), "{tool}");
+    }
+}
+
+#[test]
 fn t8_an_unknown_tool_and_a_malformed_call_are_protocol_errors() {
     let server = shared("admin");
     for (era, call) in in_every_era(&server, "tools/call") {
