@@ -386,7 +386,8 @@ await it('home: what waits, the health, the server, the assistants, alerts, and 
   // An alert is new for as long as its request waits, and comes a moment after it.
   const pending = await proposed('for the alert', 'Graz');
   const mark = page.getByRole('button', { name: 'Mark as seen' });
-  for (let tries = 0; tries < 50 && await mark.count() === 0; tries++) await page.goto(`${origin}/owner/home`);
+  const its = page.locator(`.alert a[href="/owner/changes/${pending}"]`);
+  for (let tries = 0; tries < 50 && await its.count() === 0; tries++) await page.goto(`${origin}/owner/home`);
   await mark.click();
   expect((await page.textContent('main')).includes('marked as seen'), 'it does not say so');
   const marked = page.locator('.alert', { has: page.locator(`a[href="/owner/changes/${pending}"]`) });

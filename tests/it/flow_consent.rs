@@ -198,7 +198,7 @@ fn a_request_is_a_sentence_and_one_that_loses_data_stands_out() {
         "{command}"
     );
     assert!(
-        !command.contains("class=\"loses\"") && !command.contains("for good"),
+        !command.contains("class=\"request loses\"") && !command.contains("cannot be undone"),
         "{command}"
     );
     assert!(
@@ -209,11 +209,8 @@ fn a_request_is_a_sentence_and_one_that_loses_data_stands_out() {
         destroyed.contains("</strong> and all its files <code class=\"soft\">"),
         "{destroyed}"
     );
-    assert!(destroyed.contains("class=\"loses\""), "{destroyed}");
-    assert!(
-        destroyed.contains("deletes or replaces data for good"),
-        "{destroyed}"
-    );
+    assert!(destroyed.contains("class=\"request loses\""), "{destroyed}");
+    assert!(destroyed.contains("cannot be undone"), "{destroyed}");
     let own = place.page(&format!("/owner/changes/{destroy}"));
     assert!(
         own.body.contains("<h1>Delete the container <strong>"),

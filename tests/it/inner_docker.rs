@@ -285,8 +285,10 @@ fn a_subcontainer_of_startos_is_the_container_of_docker_inside() {
     wait_until("the state has the containers", IN_TIME, || {
         names(&client).contains(&seen)
     });
+    // Until the server has looked into the container, the call is refused.
     wait_until("it is found by part of its name", IN_TIME, || {
-        shell("bet").data()["stdout"] == "inside\n"
+        let answer = shell("bet").result();
+        answer["structuredContent"]["stdout"] == "inside\n"
     });
     assert_eq!(shell("").data()["stdout"], "outside\n");
     let refused = shell("a").failure();

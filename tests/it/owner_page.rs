@@ -374,7 +374,10 @@ fn what_widens_access_needs_the_password_again_after_10_minutes() {
     let rotated = owner.send(&path, &[("do", "rotate")]);
     assert!(rotated.body.contains("gw_"), "it counts for 10 minutes");
     let_confirmation_expire(&home);
-    assert_eq!(owner.send(&path, &[("do", "revoke")]).status, 303);
+    let asked = owner.send(&path, &[("do", "revoke")]);
+    assert!(asked.body.contains("cannot come back"), "{asked:?}");
+    let sure = [("do", "revoke"), ("sure", "yes")];
+    assert_eq!(owner.send(&path, &sure).status, 303);
 }
 
 #[test]

@@ -514,6 +514,8 @@ fn hostile_text_is_data_or_is_refused() {
                 continue;
             }
             let is_free = FREE.iter().any(|(free, _)| free == argument);
+            // An empty text counts as absent where it can mean nothing else; wire::registry decides where.
+            let is_optional = !required(schema).contains(&argument.as_str());
             // The same name and shape make one type: its first argument gets all texts, later ones some, in turn.
             let is_first = kinds.insert(format!("{argument} {inner}"));
             for text in place.hostile() {
@@ -529,7 +531,7 @@ fn hostile_text_is_data_or_is_refused() {
                 let rpc = place.call(&name, &with(&least, argument, value));
                 if rpc["error"].is_object() || rpc["result"]["isError"] == true {
                     refusal(&name, &what, &rpc);
-                } else if !is_free {
+                } else if !is_free && !(text.is_empty() && is_optional) {
                     taken.push(format!("{name} takes {what}"));
                 }
                 let shown = rpc["result"]["content"][0]["text"]

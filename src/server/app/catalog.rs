@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::identity::identity;
 use super::open_changes::OpenChangeCounts;
 use super::own_logins::{changing_calls, own_logins};
 use super::switched_off::{add_to_instructions, refused_tools};
@@ -23,7 +24,6 @@ use gatewren_host::observer::ObserverHandle;
 use gatewren_store::history::UsageHistory;
 use gatewren_store::state::{Notifications, State, StateViews, Ui};
 use gatewren_store::vault::Vault;
-use gatewren_wire::protocol::{Implementation, ServerProfile};
 use gatewren_wire::registry::{
     Catalog, CatalogError, CombinedResources, Dialect, LogOffer, ResourceSource,
 };
@@ -148,19 +148,6 @@ pub fn catalog(
     dialect: Dialect,
 ) -> Result<Catalog, CatalogError> {
     catalog_of(sources, backends, ToolSelection::OfThisMachine, dialect)
-}
-
-/// The server's description of itself.
-fn identity() -> Implementation {
-    Implementation {
-        name: "gatewren".to_owned(),
-        title: Some("gatewren".to_owned()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        profile: Some(ServerProfile {
-            description: "Operate a home server and its containers, within limits that its owner sets.",
-            icon: include_str!("../owner/assets/icon.svg"),
-        }),
-    }
 }
 
 /// The same for the given rows.

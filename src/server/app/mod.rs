@@ -13,6 +13,7 @@ mod fixtures;
 mod front;
 mod helper_capabilities;
 mod helper_plan;
+mod identity;
 mod inbox_notices;
 mod job_ends;
 mod lifecycle;

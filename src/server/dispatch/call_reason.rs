@@ -3,30 +3,45 @@
 use serde_json::{Map, Value};
 
 use gatewren_base::sys::shorten;
-use gatewren_wire::protocol::Params;
+use gatewren_wire::protocol::{Params, RpcError};
 use gatewren_wire::registry::{REASON, Tool};
 
 /// The maximum length of a reason in characters; longer ones are cut.
 const MAX_CHARS: usize = 300;
 
 /// Returns the reason of a call and removes it from the arguments, so that neither grants and approvals nor the tool
-/// depend on it. A tool that has an argument of this name for itself keeps it.
-pub(super) fn take_reason(tool: &Tool, arguments: &mut Map<String, Value>) -> Option<String> {
-    let given = arguments.get(REASON)?;
-    let text = given
-        .as_str()
-        .map(str::trim)
-        .filter(|text| !text.is_empty());
-    let reason = text.map(|text| shorten(text, MAX_CHARS));
-    if !tool.has_argument(REASON) {
-        arguments.remove(REASON);
-    }
-    reason
+/// depend on it. A tool that has an argument of this name for itself keeps it, and checks it.
+///
+/// # Errors
+/// If it is not a text.
+pub(super) fn take_reason(
+    tool: &Tool,
+    arguments: &mut Map<String, Value>,
+) -> Result<Option<String>, String> {
+    let has_own = tool.has_argument(REASON);
+    let given = if has_own {
+        arguments.get(REASON).cloned()
+    } else {
+        arguments.remove(REASON)
+    };
+    let text = match given {
+        Some(Value::String(text)) => text,
+        None | Some(Value::Null) => return Ok(None),
+        Some(_) if has_own => return Ok(None),
+        Some(_) => return Err(format!("invalid arguments: {REASON} must be a text")),
+    };
+    let text = text.trim();
+    Ok((!text.is_empty()).then(|| shorten(text, MAX_CHARS)))
 }
 
 /// Does the same for the parameters of a call.
-pub(super) fn take_reason_of_call(tool: &Tool, params: &mut Params) -> Option<String> {
-    take_reason(tool, params.get_mut("arguments")?.as_object_mut()?)
+pub(super) fn take_reason_of_call(
+    tool: &Tool,
+    params: &mut Params,
+) -> Result<Option<String>, RpcError> {
+    let arguments = params.get_mut("arguments").and_then(Value::as_object_mut);
+    let reason = arguments.map_or(Ok(None), |arguments| take_reason(tool, arguments));
+    reason.map_err(RpcError::invalid_params)
 }
 
 #[cfg(test)]
@@ -78,16 +93,18 @@ mod tests {
             let reason = take_reason(catalog.tool(tool).unwrap(), &mut arguments);
             (reason, !arguments.is_empty())
         };
-        let some = |text: &str| Some(text.to_owned());
+        let some = |text: &str| Ok(Some(text.to_owned()));
         assert_eq!(
             taken("stop", json!(" it hangs\n")),
             (some("it hangs"), false)
         );
-        assert_eq!(taken("stop", json!("  ")), (None, false));
-        assert_eq!(taken("stop", json!(["x"])), (None, false));
+        assert_eq!(taken("stop", json!("  ")), (Ok(None), false));
+        assert_eq!(taken("stop", json!(null)), (Ok(None), false));
+        assert!(taken("stop", json!(["x"])).0.is_err());
+        assert_eq!(taken("restart", json!(1)), (Ok(None), true));
         assert_eq!(taken("restart", json!("updates")), (some("updates"), true));
         let (long, _) = taken("stop", json!("ä".repeat(301)));
-        let long = long.unwrap();
+        let long = long.unwrap().unwrap();
         assert!(
             long.chars().count() == MAX_CHARS && long.ends_with('…'),
             "{long}"

@@ -48,7 +48,7 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     let alias = tool.alias(name);
     let remembers = tool.remembers() || confirms(&call.context.who, &tool);
     // Before the parameters are compared with those of an earlier round.
-    let reason = take_reason_of_call(&tool, &mut call.params);
+    let reason = take_reason_of_call(&tool, &mut call.params)?;
     let (inputs, binding) = inputs(&engine, &mut call, remembers)?;
     let mut arguments = arguments(&mut call.params)?;
     let inside = alias.and_then(|alias| alias.name_inside(&arguments));

@@ -28,12 +28,13 @@ impl ArgumentRules<'_> {
             |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
         // An argument of any type may have null as its value.
         let is_typed = |name: &str| property(name).is_some_and(|known| known.get("type").is_some());
-        let excludes_empty =
-            |name: &str| property(name).is_some_and(|known| self.excludes_empty(name, known));
+        let is_empty = |name: &str, value: &Value| {
+            property(name)
+                .is_some_and(|known| is_empty(value, known) && self.excludes_empty(name, known))
+        };
         arguments.retain(|name, value| {
             let is_noise = NOISE.contains(&name.as_str()) && property(name).is_none();
-            let is_unused =
-                value.is_null() && is_typed(name) || is_empty(value) && excludes_empty(name);
+            let is_unused = value.is_null() && is_typed(name) || is_empty(name, value);
             !(is_noise || is_unused && !is_required(name))
         });
     }
@@ -54,11 +55,16 @@ impl ArgumentRules<'_> {
     }
 }
 
-/// Whether a value is an empty text or list.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        _ => false,
+/// Whether a value is an empty text or list, and its schema is for such values: an empty list instead of a text is an
+/// error.
+fn is_empty(value: &Value, schema: &Value) -> bool {
+    let empty = match value {
+        Value::String(text) if text.is_empty() => "string",
+        Value::Array(items) if items.is_empty() => "array",
+        _ => return false,
+    };
+    match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|one| one == empty),
+        one => one.is_some_and(|one| one == empty),
     }
 }

@@ -57,7 +57,7 @@ pub(in crate::dispatch) async fn resolve_call(
         .hint("context lists the tools that you can propose.")
     })?;
     // Its reason is beside its arguments.
-    take_reason(tool, &mut arguments);
+    take_reason(tool, &mut arguments).map_err(ToolError::new)?;
     let alias = tool.alias(&name);
     let inside = alias.and_then(|alias| alias.name_inside(&arguments));
     Tool::translate(alias, &mut arguments)?;
