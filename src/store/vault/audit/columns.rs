@@ -4,8 +4,11 @@ use std::collections::HashSet;
 
 use rusqlite::Connection;
 
-/// The row format that is written now.
+/// The format of a row with a reason.
 pub(in crate::vault) const FORMAT: i64 = 5;
+
+/// The format of a row without a reason, which most rows are: its hash does not cover that column, which is null.
+pub(in crate::vault) const WITHOUT_REASON: i64 = 4;
 
 /// The columns that a row's hash covers.
 pub(in crate::vault) const HASHED: [&str; 25] = [
@@ -42,7 +45,7 @@ pub(in crate::vault) fn hashed(format: i64) -> Option<usize> {
         1 => Some(17),
         2 => Some(22),
         3 => Some(23),
-        4 => Some(24),
+        WITHOUT_REASON => Some(HASHED.len() - 1),
         FORMAT => Some(HASHED.len()),
         _ => None,
     }

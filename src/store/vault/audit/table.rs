@@ -184,7 +184,7 @@ mod tests {
 
     use super::super::call::{AuditCall, CallFilter};
     use super::super::chain::ChainFault;
-    use super::super::columns::{FORMAT, HASHED, UNHASHED};
+    use super::super::columns::{HASHED, UNHASHED, WITHOUT_REASON};
     use super::super::reader::AuditReader;
     use super::super::table::*;
     use crate::vault::migration::STEPS;
@@ -498,14 +498,15 @@ mod tests {
         let row = format!("SELECT {columns}, previous_sha256 FROM audit WHERE seq = 3");
         let (mut values, previous): (Vec<Value>, [u8; 32]) = other
             .query_row(&row, [], |row| {
-                let values = (0..HASHED.len())
+                // The row has no reason.
+                let values = (0..HASHED.len() - 1)
                     .map(|at| row.get(at))
                     .collect::<Result<_, _>>()?;
                 Ok((values, row.get(HASHED.len())?))
             })
             .unwrap();
         values[8] = Value::Text("harmless_tool".to_owned());
-        let sha256 = chain::hash(FORMAT, &previous, values.iter().map(ValueRef::from));
+        let sha256 = chain::hash(WITHOUT_REASON, &previous, values.iter().map(ValueRef::from));
         other
             .execute(
                 "UPDATE audit SET tool = 'harmless_tool', sha256 = ?1 WHERE seq = 3",
