@@ -414,16 +414,16 @@ await it('containers: a card for each, and a page with charts, what happened, ca
   expect(await heading(page) === 'Containers', await heading(page));
   await looksRight('containers');
   if (!process.env.GATEWREN_LXCPATH) return;
-  const card = page.locator('.card', { has: page.getByRole('link', { name: 'alpha' }) });
-  // Other parts of the tests stop and start alpha meanwhile.
+  const card = page.locator('.card', { has: page.getByRole('link', { name: 'beta' }) });
+  // Not alpha, which other parts of the tests stop.
   const opens = async () => {
     await page.goto(`${origin}/owner/containers`);
     if (await card.locator('.tag.good', { hasText: 'running' }).count() !== 1) return false;
-    await card.getByRole('link', { name: 'alpha' }).click();
-    return await heading(page) === 'alpha running';
+    await card.getByRole('link', { name: 'beta' }).click();
+    return await heading(page) === 'beta running';
   };
   for (const end = Date.now() + 60_000; !await opens(); await page.waitForTimeout(500)) {
-    expect(Date.now() < end, `alpha is not shown as running, in words and colour: ${await heading(page)}`);
+    expect(Date.now() < end, `beta is not shown as running, in words and colour: ${await heading(page)}`);
   }
   for (const name of ['Usage', 'What happened', 'Last calls about it', 'Last log lines', 'Snapshots', 'Backups']) {
     await page.getByRole('heading', { name }).waitFor();

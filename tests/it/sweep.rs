@@ -531,7 +531,7 @@ fn hostile_text_is_data_or_is_refused() {
                 let rpc = place.call(&name, &with(&least, argument, value));
                 if rpc["error"].is_object() || rpc["result"]["isError"] == true {
                     refusal(&name, &what, &rpc);
-                } else if !is_free && !(text.is_empty() && is_optional) {
+                } else if !(is_free || text.is_empty() && is_optional) {
                     taken.push(format!("{name} takes {what}"));
                 }
                 let shown = rpc["result"]["content"][0]["text"]
