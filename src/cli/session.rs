@@ -25,7 +25,7 @@ pub enum SessionSubcommand {
     Notify(SessionNoticeArgs),
 }
 
-/// What to send, and to whom.
+/// A notification and its receivers.
 #[derive(Debug, clap::Args)]
 pub struct SessionNoticeArgs {
     /// The session's name, as the tool `session_list` and the audit show it
