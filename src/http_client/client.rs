@@ -136,7 +136,7 @@ impl HttpClient {
             reply = &mut reply => reply,
             // The response may have arrived completely before the connection broke.
             ended = &mut driver => match reply.await {
-                Ok(reply) => Ok(reply),
+                reply @ (Ok(_) | Err(HttpClientError::Status(_))) => reply,
                 Err(cause) => ended.map_err(HttpClientError::from).and(Err(cause)),
             },
         }
