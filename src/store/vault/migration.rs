@@ -9,7 +9,7 @@ use super::agents::{
 };
 use super::audit::{exact, schema};
 use super::error::VaultError;
-use super::work::{changes, schedules, watches};
+use super::work::{changes, push_devices, schedules, watches};
 use gatewren_base::sys;
 
 /// Identifies the file as a vault: "gwrv" as a big-endian number.
@@ -32,6 +32,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[schema::WITHOUT_INSERT_TRIGGER],
     &[schema::ERROR_COLUMN],
     &[schema::REASON_COLUMN],
+    &[push_devices::SCHEMA],
 ];
 
 const VERSION_1: &str = "

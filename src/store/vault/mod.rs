@@ -49,6 +49,9 @@ pub use work::change_runs::{ChangeEnd, KEPT_MS as CHANGE_KEPT_MS, StartedChange}
 pub use work::changes::{Decision, DecisionOutcome, OpenChangeLimits, ProposalOutcome};
 pub use work::offered_tools::OfferedTool;
 pub use work::poll::{PolledRow, VaultPoller, WaitingChange};
+pub use work::push_devices::{
+    MAX_PUSH_DEVICES, NewPushDevice, PageNtfy, PushDevice, PushDeviceTable,
+};
 pub use work::schedule::{NewSchedule, Schedule};
 pub use work::schedule_runs::{DueRun, RunEnd, RunOutcome, RunTurn, ScheduleRun, StartedRun};
 pub use work::schedules::{MAX_SCHEDULES_OF_AGENT, ScheduleCreation};

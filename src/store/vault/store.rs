@@ -29,6 +29,7 @@ use super::open;
 use super::shared::SharedVault;
 use super::work::changes::ChangeTable;
 use super::work::offered_tools::OfferTable;
+use super::work::push_devices::PushDeviceTable;
 use super::work::schedules::ScheduleTable;
 use super::work::sessions::SessionTable;
 use super::work::subscriptions::SubscriptionTable;
@@ -146,6 +147,11 @@ impl Vault {
     /// The agents' schedules and their runs.
     pub fn schedules(&self) -> ScheduleTable<'_> {
         ScheduleTable(&self.shared)
+    }
+
+    /// The devices that get Web Push messages.
+    pub fn push_devices(&self) -> PushDeviceTable<'_> {
+        PushDeviceTable::new(&self.shared)
     }
 
     /// The owner's grants, which are limited in time.

@@ -5,6 +5,7 @@ pub mod change_runs;
 pub mod changes;
 pub mod offered_tools;
 pub mod poll;
+pub mod push_devices;
 pub mod schedule;
 pub mod schedule_runs;
 pub mod schedules;
