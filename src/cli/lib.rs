@@ -25,6 +25,7 @@ mod job;
 mod mdns;
 mod metrics;
 mod notify;
+mod notify_reach;
 mod owner;
 mod owner_action;
 mod pair;

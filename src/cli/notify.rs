@@ -1,6 +1,8 @@
-//! `gatewren notify`: lists and tests the owner's channels, and shows undelivered messages.
+//! `gatewren notify`: lists and tests the owner's channels, shows undelivered messages, and lets the service reach push
+//! services.
 
 use std::fs::File;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,15 +13,21 @@ use super::console::output::{conclude, fail};
 use super::console::runtime;
 use super::console::target::{InstanceArgs, SubcommandArgs};
 use super::job::helper_of;
-use gatewren_base::config::{Channel, ChannelKind, Settings};
+use super::notify_reach::set_reach;
+use gatewren_base::config::{Channel, ChannelKind, Channels, LiveSettings, Settings};
 use gatewren_base::sys::{Requester, rfc3339};
 use gatewren_gate::http::is_local;
 use gatewren_gate::owner_actions::{reached_at, sanitize};
 use gatewren_host::backends::Mail;
 use gatewren_host::helper_client::HelperClient;
 use gatewren_server::notify::{
-    MessageSource, OwnerMessage, Priority, QueuedNotification, RetryQueue, deliver,
+    DeliveryError, MessageSource, NotificationSender, OwnerMessage, Priority, QueuedNotification,
+    RetryQueue, channels, targets,
 };
+use gatewren_store::vault::Vault;
+
+/// The words for a server without channels.
+const NO_CHANNELS: &str = "there are no channels; add [notify.NAME] to gatewren.toml, or add a device on the owner's page, under Settings";
 
 /// Exit code: a channel did not accept the message.
 const NOT_DELIVERED: u8 = 4;
@@ -41,6 +49,14 @@ pub enum NotifySubcommand {
         #[arg(value_name = "CHANNEL")]
         channel: Option<String>,
     },
+    /// Let the service reach the push services of browsers on the internet, or no longer
+    ///
+    /// Writes a drop-in for gatewren.service and restarts it. Incoming connections stay limited to the local network.
+    Push {
+        /// on or off
+        #[arg(value_name = "on|off", value_parser = ["on", "off"])]
+        reach: String,
+    },
 }
 
 /// Runs the command; it needs no running server.
@@ -52,6 +68,22 @@ pub fn run(args: &NotifyArgs) -> ExitCode {
     };
     match &args.subcommand {
         NotifySubcommand::List => conclude(list(&args.place, &settings, args.json)),
+        NotifySubcommand::Push { reach } => {
+            if args.place.is_a_directory() || !args.place.is_standard() {
+                return fail(
+                    &"this changes the service of systemd; run it without --dir and --config",
+                );
+            }
+            match runtime::build() {
+                Ok(runtime) => {
+                    let done = runtime.block_on(set_reach(reach == "on"));
+                    let json =
+                        |words: String| json!({ "reach": reach, "message": words }).to_string();
+                    conclude(done.map(|words| if args.json { json(words) } else { words }))
+                }
+                Err(cause) => fail(&cause),
+            }
+        }
         NotifySubcommand::Test { channel } => {
             let way = args.place.file("vault.db");
             let way = way.and_then(|vault| mail_route(&args.place, &settings, &vault));
@@ -59,20 +91,32 @@ pub fn run(args: &NotifyArgs) -> ExitCode {
                 Ok(way) => way,
                 Err(words) => return fail(&words),
             };
+            let vault = match args.place.vault() {
+                Ok(vault) => vault,
+                Err(words) => return fail(&words),
+            };
             let runtime = match runtime::build() {
                 Ok(runtime) => runtime,
                 Err(cause) => return fail(&cause),
             };
-            runtime.block_on(test(&mail, &settings, channel.as_deref(), args.json))
+            let test = ChannelTest {
+                mail,
+                vault,
+                settings,
+                channel: channel.clone(),
+            };
+            runtime.block_on(test.run(args.json))
         }
     }
 }
 
 fn list(place: &InstanceArgs, settings: &Settings, json: bool) -> Result<String, String> {
-    let vault = place.file("vault.db")?;
-    let outbox = RetryQueue::load(&vault.with_file_name(RetryQueue::FILE))?.unwrap_or_default();
+    let file = place.file("vault.db")?;
+    let outbox = RetryQueue::load(&file.with_file_name(RetryQueue::FILE))?.unwrap_or_default();
+    let vault = place.vault()?;
+    let channels = channels(settings, &vault);
     if json {
-        let channels = settings.notify.iter().map(|(name, channel)| {
+        let channels = channels.iter().map(|(name, channel)| {
             json!({
                 "channel": name,
                 "kind": channel.kind.to_string(),
@@ -88,13 +132,23 @@ fn list(place: &InstanceArgs, settings: &Settings, json: bool) -> Result<String,
         let output = json!({ "channels": channels, "waiting": waiting, "given_up": dead });
         return Ok(output.to_string());
     }
-    let channels = settings.notify.iter();
     let mut lines: Vec<String> = channels
+        .iter()
         .map(|(name, channel)| channel_line(name, channel))
         .collect();
     if lines.is_empty() {
-        lines.push("there are no channels; add [notify.NAME] to gatewren.toml".to_owned());
+        lines.push(NO_CHANNELS.to_owned());
     }
+    let devices = vault.push_devices().list().map_err(|e| e.to_string())?;
+    lines.extend(devices.iter().map(|device| {
+        let sent = device.sent_ms.map_or("nothing sent yet".to_owned(), |at| {
+            format!("last sent {}", rfc3339(at))
+        });
+        sanitize(&format!(
+            "device {}: {}; {sent}",
+            device.id, device.subscription.name
+        ))
+    }));
     lines.extend(outbox.waiting.iter().map(|one| entry_line("waits", one)));
     lines.extend(outbox.dead.iter().map(|one| entry_line("given up", one)));
     Ok(lines.join("\n"))
@@ -146,29 +200,58 @@ fn mail_route(
     Ok((Mail::new(helper), open))
 }
 
-async fn test(mail: &Mail, settings: &Settings, channel: Option<&str>, json: bool) -> ExitCode {
-    let named =
-        |(name, _): &(&String, &Channel)| channel.is_none_or(|asked| asked == name.as_str());
-    let channels: Vec<_> = settings.notify.iter().filter(named).collect();
-    if channels.is_empty() {
-        return fail(&match channel {
-            Some(name) => {
-                format!("there is no channel {name:?}; `gatewren notify list` shows them")
+/// A test of one channel or of each.
+struct ChannelTest {
+    mail: Mail,
+    vault: Vault,
+    settings: Settings,
+    channel: Option<String>,
+}
+
+impl ChannelTest {
+    async fn run(self, json: bool) -> ExitCode {
+        let mut channels: Channels = channels(&self.settings, &self.vault);
+        if let Some(wanted) = &self.channel {
+            channels.retain(|name, _| name == wanted);
+        }
+        if channels.is_empty() {
+            return fail(&match self.channel {
+                Some(name) => {
+                    format!("there is no channel {name:?}; `gatewren notify list` shows them")
+                }
+                None => NO_CHANNELS.to_owned(),
+            });
+        }
+        let message = self.message();
+        let live = LiveSettings::from(self.settings.clone());
+        let sender = NotificationSender::new(live, self.mail.clone(), self.vault.clone());
+        let mut results = Vec::new();
+        for (name, channel) in &channels {
+            for target in targets(&self.vault, name, channel) {
+                let result = sender.send_to(&target, channel, &message).await;
+                results.push((target, result));
             }
-            None => "there are no channels; add [notify.NAME] to gatewren.toml".to_owned(),
-        });
+        }
+        if results.is_empty() {
+            return fail(&"there is no device yet; add one on the owner's page, under Settings");
+        }
+        report(&results, json)
     }
-    let mut message = OwnerMessage::new(
-        MessageSource::Us("test"),
-        "gatewren can reach you".to_owned(),
-        "This is a test that was sent by hand on the host.".to_owned(),
-        Priority::Normal,
-    );
-    message.link = Some(format!("https://{}/owner", reached_at(settings)));
-    let mut results = Vec::new();
-    for (name, channel) in channels {
-        results.push((name, deliver(mail, channel, &message).await));
+
+    fn message(&self) -> OwnerMessage {
+        let mut message = OwnerMessage::new(
+            MessageSource::Us("test"),
+            "gatewren can reach you".to_owned(),
+            "This is a test that was sent by hand on the host.".to_owned(),
+            Priority::Normal,
+        );
+        message.link = Some(format!("https://{}/owner", reached_at(&self.settings)));
+        message
     }
+}
+
+/// Prints what each channel and device did.
+fn report(results: &[(String, Result<Option<IpAddr>, DeliveryError>)], json: bool) -> ExitCode {
     let all = results.iter().all(|(_, result)| result.is_ok());
     let lines = results.iter().map(|(name, result)| {
         let local = result.as_ref().ok().copied().flatten().map(is_local);

@@ -147,6 +147,64 @@ await it('can be installed as an app, whose page of its own says that the server
   await page.locator('nav').waitFor();
 });
 
+await it('the page for notifications has its forms, and a button that says why the browser refuses', async () => {
+  await open('/owner/settings');
+  await link('Notifications').click();
+  const button = page.getByRole('button', { name: 'Notify this device' });
+  await button.waitFor();
+  await fits(page);
+  await accessible(page);
+  await shot(page, 'live', 'notifications');
+  // This browser has no push service, so its own refusal is shown, and nothing is sent.
+  await button.click();
+  await page.waitForFunction(() => document.querySelector('#push [role=status]').textContent);
+  expect(page.url() === `${origin}/owner/notifications`, page.url());
+});
+
+await it('a push message is shown by the browser, and leads to the request', async () => {
+  await context.grantPermissions(['notifications'], { origin });
+  await open('/owner/home');
+  const devtools = await context.newCDPSession(page);
+  const registered = new Promise((done) => {
+    devtools.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => {
+      const found = registrations.find(({ scopeURL, isDeleted }) => scopeURL === `${origin}/owner` && !isDeleted);
+      if (found) done(found.registrationId);
+    });
+  });
+  await devtools.send('ServiceWorker.enable');
+  const registrationId = await registered;
+  const url = `/owner/changes/${ids.at(-1)}`;
+  const message = { title: 'proposer: Change the state', body: '“sixth”', url };
+  const deliver = (data) => devtools.send('ServiceWorker.deliverPushMessage', { origin, registrationId, data });
+  await deliver(JSON.stringify(message));
+  await deliver(JSON.stringify(message));
+  const listed = () => page.evaluate(async () => {
+    const registration = await navigator.serviceWorker.getRegistration('/owner');
+    const all = await registration.getNotifications();
+    return all.map(({ title, body, data }) => ({ title, body, url: data }));
+  });
+  let shown = [];
+  for (let tries = 0; tries < 50 && shown.length === 0; tries += 1) {
+    shown = await listed();
+    await page.waitForTimeout(100);
+  }
+  expect(JSON.stringify(shown) === JSON.stringify([message]), shown);
+  // The developer tools cannot tap a notification, and a page is opened only after a tap: the address is looked at.
+  const [worker] = context.serviceWorkers();
+  const opened = await worker.evaluate(async (hostile) => {
+    const seen = [];
+    self.clients.openWindow = async (to) => { seen.push(to); };
+    const [notification] = await self.registration.getNotifications();
+    self.dispatchEvent(new NotificationEvent('notificationclick', { notification }));
+    await self.registration.showNotification('other', { data: hostile });
+    const other = (await self.registration.getNotifications()).find(({ title }) => title === 'other');
+    self.dispatchEvent(new NotificationEvent('notificationclick', { notification: other }));
+    return seen;
+  }, 'https://elsewhere.example/owner/x');
+  expect(opened.join() === `${origin}${url},/owner`, opened);
+  expect((await listed()).length === 0, 'a tapped notification stays');
+});
+
 await it('a page that no stream is left for says so', async () => {
   await page.goto('about:blank');
   const cookie = (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');

@@ -114,6 +114,7 @@ mod owner_page;
 mod ownership;
 mod plain_english;
 mod prompts;
+mod push;
 mod reasons;
 mod refused_uploads;
 mod restic;

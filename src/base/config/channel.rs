@@ -1,4 +1,4 @@
-//! `[notify.NAME]`: a notification channel to the owner, over ntfy, a webhook or mail.
+//! `[notify.NAME]`: a notification channel to the owner, over ntfy, a webhook, mail or Web Push.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,8 @@ pub type Channels = BTreeMap<String, Channel>;
 pub struct Channel {
     /// The protocol.
     pub kind: ChannelKind,
-    /// The address: the server for ntfy, or the complete URL for a webhook.
+    /// The address: the server for ntfy, or the complete URL for a webhook. For Web Push the owner's own push service,
+    /// which may be in the local network.
     pub url: String,
     /// The topic for ntfy; empty for a webhook.
     pub topic: String,
@@ -48,6 +49,8 @@ pub enum ChannelKind {
     Webhook,
     /// Mail, which the helper sends to the recipients in `helper.toml`.
     Mail,
+    /// Web Push, to each device that the owner has added on the page.
+    Push,
 }
 
 /// An occasion on which a channel is notified without a call.
@@ -78,6 +81,34 @@ impl Default for Channel {
 }
 
 impl Channel {
+    /// Returns an ntfy channel that agents cannot use, or the rule that its values break.
+    pub fn ntfy(url: &str, topic: &str) -> Result<Self, String> {
+        let channel = Self {
+            url: url.to_owned(),
+            topic: topic.to_owned(),
+            agents: false,
+            ..Self::default()
+        };
+        if !is_address(url) {
+            return Err("the address must have the form https://ntfy.example".to_owned());
+        }
+        if !is_topic(topic) {
+            return Err(format!(
+                "the topic must have 1 to {MAX_TOPIC_BYTES} of A-Z, a-z, 0-9, _ and -"
+            ));
+        }
+        channel.broken_rule("ntfy").map_or(Ok(channel), Err)
+    }
+
+    /// Returns the channel for the devices, as it is without a section of the settings.
+    pub fn push() -> Self {
+        Self {
+            kind: ChannelKind::Push,
+            agents: false,
+            ..Self::default()
+        }
+    }
+
     /// Returns the rule that the values break, if there is one. `section` is the section's name for the message.
     pub(super) fn broken_rule(&self, section: &str) -> Option<String> {
         if self.kind == ChannelKind::Mail {
@@ -86,6 +117,16 @@ impl Channel {
                 format!(
                     "{section}: a mail channel has no url, topic or token_file; remove them, and set the recipients as \
                      mail_to in helper.toml"
+                )
+            });
+        }
+        if self.kind == ChannelKind::Push {
+            let is_bare = self.topic.is_empty() && self.token_file.is_none();
+            let is_https = self.url.is_empty() || self.url.starts_with("https://");
+            return (!(is_bare && is_https)).then(|| {
+                format!(
+                    "{section}: a push channel has no topic or token_file, and its url begins with https://; remove them, \
+                     or set another kind"
                 )
             });
         }
@@ -164,10 +205,7 @@ pub(super) struct Topic;
 
 impl Shape<String> for Topic {
     fn read(&self, value: &DeValue<'_>) -> Result<String, String> {
-        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-        let text = value
-            .as_str()
-            .filter(|text| text.len() <= MAX_TOPIC_BYTES && text.bytes().all(fits));
+        let text = value.as_str().filter(|text| is_topic(text));
         text.map(str::to_owned)
             .ok_or_else(|| format!("1 to {MAX_TOPIC_BYTES} of A-Z, a-z, 0-9, _ and -, in quotes"))
     }
@@ -175,6 +213,11 @@ impl Shape<String> for Topic {
     fn write(&self, value: &String) -> String {
         format!("\"{value}\"")
     }
+}
+
+fn is_topic(text: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    text.len() <= MAX_TOPIC_BYTES && text.bytes().all(fits)
 }
 
 /// The list of parts of the state to watch.
@@ -197,6 +240,7 @@ impl fmt::Display for ChannelKind {
             Self::Ntfy => "ntfy",
             Self::Webhook => "webhook",
             Self::Mail => "mail",
+            Self::Push => "push",
         })
     }
 }
@@ -209,7 +253,8 @@ impl FromStr for ChannelKind {
             "ntfy" => Ok(Self::Ntfy),
             "webhook" => Ok(Self::Webhook),
             "mail" => Ok(Self::Mail),
-            _ => Err(UnknownWord::new(word, &["ntfy", "webhook", "mail"])),
+            "push" => Ok(Self::Push),
+            _ => Err(UnknownWord::new(word, &["ntfy", "webhook", "mail", "push"])),
         }
     }
 }
@@ -245,7 +290,7 @@ impl FromStr for Occasion {
 
 #[cfg(test)]
 mod tests {
-    use super::ChannelKind::{Mail, Ntfy, Webhook};
+    use super::ChannelKind::{Mail, Ntfy, Push, Webhook};
     use super::*;
 
     #[test]
@@ -275,6 +320,20 @@ mod tests {
     }
 
     #[test]
+    fn the_page_sets_an_ntfy_topic_by_the_same_rules() {
+        assert!(Channel::ntfy("https://ntfy.sh", "box_1").is_ok());
+        for (url, topic, words) in [
+            ("ntfy.sh", "box", "https://"),
+            ("", "box", "no url"),
+            ("https://ntfy.sh", "", "no topic"),
+            ("https://ntfy.sh", "a b", "the topic must"),
+        ] {
+            let rule = Channel::ntfy(url, topic).unwrap_err();
+            assert!(rule.contains(words), "{rule}");
+        }
+    }
+
+    #[test]
     fn a_channel_is_whole_and_its_token_is_seen_by_nobody_else() {
         let channel = |kind, url: &str, topic: &str, token: bool| Channel {
             kind,
@@ -289,12 +348,16 @@ mod tests {
             channel(Webhook, "http://127.0.0.1:99/x", "", true),
             channel(Webhook, "http://[::1]/x", "", true),
             channel(Mail, "", "", false),
+            channel(Push, "", "", false),
+            channel(Push, "https://push.lan:8443", "", false),
         ] {
             assert_eq!(good.broken_rule("notify.a"), None, "{good:?}");
         }
         for (bad, words) in [
             (channel(Ntfy, "", "box", false), "no url"),
             (channel(Mail, "https://x/", "", false), "mail_to"),
+            (channel(Push, "http://push.lan", "", false), "https://"),
+            (channel(Push, "", "box", false), "topic"),
             (channel(Ntfy, "https://ntfy.sh", "", false), "no topic"),
             (channel(Webhook, "https://x/", "box", false), "remove it"),
             (channel(Ntfy, "http://192.168.1.5", "box", true), "https://"),

@@ -22,10 +22,11 @@ pub(super) const EXAMPLE: &str = "\
 Channels for notifications of the owner, 8 at most, each with a name that the owner chooses.
 `gatewren notify test NAME` sends a test message. The service can reach only the local network, unless its
 unit is changed: gatewren(8), \"Notifications\".
-kind: \"ntfy\"; \"webhook\", which gets one JSON object for each notification; or \"mail\", which has no url and is
-sent to the addresses of mail_to in helper.toml, with the server's own sendmail.
-url: the server of ntfy, or the full URL of a webhook. https:// needs a certificate that this server trusts; plain
-http:// is allowed only to this server and to addresses of the local network.
+kind: \"ntfy\"; \"webhook\", which gets one JSON object for each notification; \"mail\", which has no url and is
+sent to the addresses of mail_to in helper.toml, with the server's own sendmail; or \"push\" for the devices that were
+added on the owner's page, which get messages without a section too.
+url: the server of ntfy, the full URL of a webhook, or a push service of your own. https:// needs a certificate that
+this server trusts; plain http:// is allowed only to this server and to addresses of the local network.
 topic: the topic of ntfy.
 token_file: a file with a token, sent as Authorization: Bearer. It must belong to root or gatewren, and other users
 must not be able to read it. It is sent over plain http:// only to this server itself.

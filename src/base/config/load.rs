@@ -397,7 +397,7 @@ adress = \"x\"
 [notify.Phone]
 ";
         let expected = "\
-gatewren.toml:2: notify.phone.kind must be one of ntfy, webhook, mail, in quotes, but is \"sms\"
+gatewren.toml:2: notify.phone.kind must be one of ntfy, webhook, mail, push, in quotes, but is \"sms\"
 gatewren.toml:3: notify.phone.url must be a URL in quotes, such as \"https://ntfy.example\", without a user \
 name; plain http:// is only for this server and the local network, but is \"ntfy.sh\"
 gatewren.toml:4: notify.phone.topic must be 1 to 64 of A-Z, a-z, 0-9, _ and -, in quotes, but is \"a b\"

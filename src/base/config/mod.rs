@@ -45,7 +45,7 @@ mod workers;
 
 pub use backup_target::BackupStore;
 pub use change::SettingsReload;
-pub use channel::{Channel, ChannelKind, Occasion};
+pub use channel::{Channel, ChannelKind, Channels, Occasion};
 pub use container_mentions::{ContainerMentions, TRACED_FIELDS};
 pub use container_store::{ContainerStore, DEFAULT_STORE, InvalidContainerStore};
 pub use dialect::Dialect;

@@ -80,10 +80,10 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let jobs = follow_jobs(&observing, &vault, &state, audit.clone(), &stop);
     let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), audit);
     let host = owner_host(&helper, &observer, &sampler);
-    let site = site(&vault, &state, &live, host);
-    let backends = backends(systemd, helper, live.clone(), &stop);
+    let backends = backends(systemd, helper, live.clone(), vault.clone(), &stop);
     let probes = Arc::new(watch_probes(&backends, &observing, &state, tls.clone()));
     let notification_sender = backends.notification_sender.clone();
+    let site = site(&vault, &state, &live, host, notification_sender.clone());
     let (guard, sessions) = admission(&vault, &state, &live, site.logins.clone()).await?;
     let sources = CatalogSources {
         state: &state,
@@ -150,6 +150,7 @@ pub fn backends(
     systemd: Systemd,
     helper: HelperClient,
     live: LiveSettings,
+    vault: Vault,
     stop: &watch::Sender<bool>,
 ) -> Backends {
     Backends {
@@ -170,7 +171,7 @@ pub fn backends(
         units: SystemdUnits::new(systemd, helper.clone()),
         backups: Backups::new(helper.clone()),
         firmware: Firmware::new(helper.clone()),
-        notification_sender: NotificationSender::new(live, Mail::new(helper.clone())),
+        notification_sender: NotificationSender::new(live, Mail::new(helper.clone()), vault),
         updates: Updates::new(helper),
     }
 }

@@ -25,6 +25,7 @@ mod open_changes;
 mod own_logins;
 mod owner_site;
 mod pair;
+mod push_title;
 mod reload;
 mod running_server;
 mod scrape;

@@ -1,5 +1,6 @@
 //! Sends notifications to the owner's channels, and retries failed ones.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +9,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use super::push_title::request_title;
 use super::watched_paths::{ChangedPath, changed_paths};
 use crate::notify::{
     MessageQuota, MessageSource, NotificationSender, OwnerMessage, Priority, QueuedNotification,
-    RetryQueue,
+    RetryQueue, channels, targets,
 };
-use gatewren_base::config::{Channel, LiveSettings, Occasion, Reach, Settings};
+use gatewren_base::config::{
+    Channel, ChannelKind, Channels, LiveSettings, Occasion, Reach, Settings,
+};
 use gatewren_base::sys::{exact_line, now_ms};
 use gatewren_base::telemetry::redact_text;
 use gatewren_gate::owner_actions::reached_at;
@@ -116,7 +120,7 @@ fn load_queue(file: &Path, notifications: &Notifications, revision: u64) -> Retr
 impl OwnerNotifier {
     /// Queues new notifications for each channel that is configured for them.
     fn collect(&mut self) {
-        let settings = self.live.now();
+        let channels = self.channels();
         let seen = self.outbox.seen;
         let mut new = self.notifications.list("", &Reach::everything());
         new.retain(|one| one.id > seen && !one.is_seen());
@@ -125,28 +129,48 @@ impl OwnerNotifier {
             let Some(occasion) = occasion(one) else {
                 continue;
             };
-            let channels = settings.notify.iter();
-            for (name, _) in channels.filter(|(_, channel)| channel.on.contains(&occasion)) {
-                let mut entry = entry(name, one, occasion);
-                entry.text += &self.reason_of(one);
-                self.outbox.push(entry);
+            let wanted = channels
+                .iter()
+                .filter(|(_, channel)| channel.on.contains(&occasion));
+            for (name, channel) in wanted {
+                for target in targets(&self.vault, name, channel) {
+                    let entry = self.entry(&target, channel, one, occasion);
+                    self.outbox.push(entry);
+                }
             }
         }
     }
 
-    /// Returns the reason of the change that a notification is about. It is only in messages to the owner: other
-    /// agents can read the notification.
-    fn reason_of(&self, one: &KeptNotification) -> String {
+    /// The channels of the settings, and those of the owner's page.
+    fn channels(&self) -> Channels {
+        channels(&self.live.now(), &self.vault)
+    }
+
+    /// Adds the reason of the change that a notification is about. It is only in messages to the owner: other agents
+    /// can read the notification. A phone shows few words, so a push message says only who asks for what, and why.
+    fn entry(
+        &self,
+        target: &str,
+        channel: &Channel,
+        one: &KeptNotification,
+        occasion: Occasion,
+    ) -> QueuedNotification {
+        let mut entry = entry(target, one, occasion);
         let change = one
             .change()
             .and_then(|id| self.vault.changes().get(id).ok());
-        let reason = change.flatten().and_then(|change| change.reason);
-        reason.map_or_else(String::new, |reason| {
-            format!(
-                "\nThe agent's reason: “{}”",
-                exact_line(&redact_text(&reason))
-            )
-        })
+        let Some(change) = change.flatten() else {
+            return entry;
+        };
+        let reason = change.reason.as_ref();
+        let reason = reason.map(|reason| exact_line(&redact_text(reason)));
+        if channel.kind == ChannelKind::Push {
+            entry.title = request_title(&self.vault, &change);
+            entry.text = reason.map_or_else(String::new, |reason| format!("“{reason}”"));
+        } else if let Some(reason) = reason {
+            let _ = write!(entry.text, "\nThe agent's reason: “{reason}”");
+        }
+        entry
     }
 
     /// Queues changes of the state for each channel that watches them.
@@ -156,20 +180,21 @@ impl OwnerNotifier {
         if known.revision == document.revision {
             return;
         }
-        let settings = self.live.now();
-        for (name, channel) in &settings.notify {
+        for (name, channel) in &self.channels() {
             for rule in &channel.watch {
-                let (found, more) = changed_paths(rule, &known.root, &document.root);
-                for one in found {
-                    self.outbox.push(of_change(name, one, &document));
-                }
+                let (mut found, more) = changed_paths(rule, &known.root, &document.root);
                 if more > 0 {
                     let words = format!("{more} more values changed at the same time");
                     let one = ChangedPath {
                         place: rule.to_string(),
                         words,
                     };
-                    self.outbox.push(of_change(name, one, &document));
+                    found.push(one);
+                }
+                for target in targets(&self.vault, name, channel) {
+                    for one in &found {
+                        self.outbox.push(of_change(&target, one, &document));
+                    }
                 }
             }
         }
@@ -178,8 +203,9 @@ impl OwnerNotifier {
     /// Sends messages that are due.
     async fn send(&mut self) {
         while let Some(entry) = self.outbox.take_due(now_ms()) {
-            let settings = self.live.now();
-            let Some(channel) = settings.notify.get(&entry.channel) else {
+            let channels = self.channels();
+            let name = entry.channel.split('/').next().unwrap_or_default();
+            let Some(channel) = channels.get(name) else {
                 let why = "this channel no longer exists".to_owned();
                 self.outbox.record_failure(entry, why, true, now_ms());
                 continue;
@@ -198,10 +224,10 @@ impl OwnerNotifier {
         let address = self.live.read(reached_at);
         match self
             .notification_sender
-            .send_through(channel, &message(&entry, &address))
+            .send_to(&entry.channel, channel, &message(&entry, &address))
             .await
         {
-            Ok(()) => tracing::info!(
+            Ok(_) => tracing::info!(
                 channel = entry.channel,
                 notification = entry.id,
                 "the owner was notified"
@@ -255,7 +281,7 @@ fn entry(channel: &str, one: &KeptNotification, occasion: Occasion) -> QueuedNot
 
 fn of_change(
     channel: &str,
-    ChangedPath { place, words }: ChangedPath,
+    ChangedPath { place, words }: &ChangedPath,
     document: &Document,
 ) -> QueuedNotification {
     QueuedNotification {
@@ -263,8 +289,8 @@ fn of_change(
         id: document.revision,
         occasion: STATE.to_owned(),
         container: None,
-        title: place,
-        text: words,
+        title: place.clone(),
+        text: words.clone(),
         page: "/owner/home".to_owned(),
         at_ms: now_ms(),
         tries: 0,

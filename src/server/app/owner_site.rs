@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::notify::NotificationSender;
 use crate::owner::{OwnerHost, OwnerSite};
 use gatewren_base::config::{LiveSettings, Reach};
 use gatewren_base::sys::Requester;
@@ -14,13 +15,20 @@ use gatewren_store::state::State;
 use gatewren_store::vault::Vault;
 
 /// The owner's pages.
-pub fn site(vault: &Vault, state: &State, live: &LiveSettings, host: OwnerHost) -> OwnerSite {
+pub fn site(
+    vault: &Vault,
+    state: &State,
+    live: &LiveSettings,
+    host: OwnerHost,
+    notification_sender: NotificationSender,
+) -> OwnerSite {
     OwnerSite {
         vault: vault.clone(),
         state: state.clone(),
         live: live.clone(),
         logins: Arc::new(Logins::new(vault.clone(), live.clone())),
         host,
+        notification_sender,
         samples: Arc::default(),
         readers: Arc::default(),
     }

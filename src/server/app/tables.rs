@@ -45,7 +45,13 @@ fn build_catalog(scratch: &Path) -> Result<Catalog, BuildError> {
     let units = ObservedUnits::new(&systemd, LiveSettings::from(Settings::default()));
     let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
     let stop = watch::Sender::new(false);
-    let backends = backends(systemd, helper.clone(), Settings::default().into(), &stop);
+    let backends = backends(
+        systemd,
+        helper.clone(),
+        Settings::default().into(),
+        vault.clone(),
+        &stop,
+    );
     let probes = Arc::new(watch_probes(&backends, &helper, &state, None));
     let sessions = Sessions::open(&[0; 32], Settings::default().into(), None);
     let sources = CatalogSources {

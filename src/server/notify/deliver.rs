@@ -1,5 +1,6 @@
 //! Sends agents' messages over the channels that are open to them.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -7,24 +8,29 @@ use tokio::time::Instant;
 use super::allowance::MessageQuota;
 use super::error::{DeliveryError, NotifyError};
 use super::message::OwnerMessage;
+use super::push_sender::push;
 use super::sender::deliver;
-use gatewren_base::config::{Channel, LiveSettings, Settings};
+use gatewren_base::config::{Channel, ChannelKind, LiveSettings, Settings};
 use gatewren_host::backends::Mail;
+use gatewren_store::vault::Vault;
 
 /// Sends messages to the owner. Clones share the count of messages sent.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct NotificationSender {
     live: LiveSettings<Settings>,
     mail: Mail,
+    vault: Vault,
     allowance: Arc<MessageQuota>,
 }
 
 impl NotificationSender {
-    /// Creates a sender with the settings in force, which sends mail through `mail`.
-    pub fn new(live: LiveSettings<Settings>, mail: Mail) -> Self {
+    /// Creates a sender with the settings in force, which sends mail through `mail`, and Web Push to the devices in
+    /// the vault.
+    pub fn new(live: LiveSettings<Settings>, mail: Mail, vault: Vault) -> Self {
         Self {
             live,
             mail,
+            vault,
             allowance: Arc::default(),
         }
     }
@@ -35,13 +41,19 @@ impl NotificationSender {
             .read(|settings| settings.notify.values().any(|channel| channel.agents))
     }
 
-    /// Sends one of gatewren's own messages to a channel.
-    pub async fn send_through(
+    /// Sends a message to one of the [`super::targets`] of a channel, or to all if `target` is the channel's name.
+    /// Returns the address of the server that accepted it, if there is one.
+    pub async fn send_to(
         &self,
+        target: &str,
         channel: &Channel,
         message: &OwnerMessage,
-    ) -> Result<(), DeliveryError> {
-        deliver(&self.mail, channel, message).await.map(drop)
+    ) -> Result<Option<IpAddr>, DeliveryError> {
+        if channel.kind == ChannelKind::Push {
+            let settings = self.live.now();
+            return push(&self.vault, &settings, target, message).await;
+        }
+        deliver(&self.mail, channel, message).await
     }
 
     /// Sends an agent's message to the channel with this name, or to the first one by name, and returns its name.
@@ -64,8 +76,8 @@ impl NotificationSender {
         let most = settings.limits.agent_messages;
         let taken = self.allowance.take(agent, most, Instant::now());
         taken.map_err(|wait| NotifyError::TooMany(most, wait))?;
-        match self.send_through(found, message).await {
-            Ok(()) => {
+        match self.send_to(name, found, message).await {
+            Ok(_) => {
                 tracing::info!(agent, channel = name, "an agent's message was sent");
                 Ok(name.clone())
             }

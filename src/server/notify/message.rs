@@ -13,6 +13,9 @@ const MAX_TITLE: usize = 160;
 /// The longest text, in characters; a longer one is cut. ntfy accepts 4096 bytes.
 const MAX_TEXT: usize = 1_000;
 
+/// The longest text for Web Push: with a title it fits into one record, even if each character takes 4 bytes.
+const MAX_PUSH_TEXT: usize = 500;
+
 /// The longest part of an agent's name in front of its message.
 const MAX_NAME: usize = 40;
 
@@ -146,6 +149,11 @@ impl OwnerMessage {
                 }
                 body
             }
+            ChannelKind::Push => json!({
+                "title": title,
+                "body": shorten(&text, MAX_PUSH_TEXT),
+                "url": self.link.as_deref().and_then(path_of),
+            }),
             ChannelKind::Webhook | ChannelKind::Mail => {
                 let agent = match &self.source {
                     MessageSource::Agent(agent) => Some(line(agent, MAX_NAME)),
@@ -184,6 +192,12 @@ impl OwnerMessage {
     }
 }
 
+/// Returns the path of a URL. A browser adds the server by which its owner knows this one.
+fn path_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    rest.get(rest.find('/')?..)
+}
+
 /// Puts a text on one line, without characters that a display might interpret.
 fn line(text: &str, most: usize) -> String {
     shorten(neutralise_line(&redact_text(text)).trim(), most)
@@ -192,6 +206,7 @@ fn line(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notify::push_encryption::MAX_PLAINTEXT;
 
     fn of_agent(name: &str, title: &str, text: &str) -> OwnerMessage {
         OwnerMessage {
@@ -252,5 +267,22 @@ mod tests {
         assert!(text.len() <= 4096 && text.ends_with('…'), "{}", text.len());
         assert!(ntfy["title"].as_str().unwrap().chars().count() < 220);
         assert_eq!(of_agent("a", "", "x").shown_title(), "agent a");
+        let widest = of_agent(
+            &"n".repeat(99),
+            &"\u{1f600}".repeat(9_000),
+            &"\u{1f600}".repeat(9_000),
+        );
+        let push = widest.body(&channel(ChannelKind::Push)).to_string();
+        assert!(push.len() <= MAX_PLAINTEXT, "{}", push.len());
+    }
+
+    #[test]
+    fn a_push_message_has_the_path_of_its_page_alone() {
+        let mut message = of_agent("claude", "t", "x");
+        let push = |message: &OwnerMessage| message.body(&channel(ChannelKind::Push));
+        let expected = json!({ "title": "agent claude: t", "body": "x", "url": null });
+        assert_eq!(push(&message), expected);
+        message.link = Some("https://box.lan:8443/owner/changes/chg_1".to_owned());
+        assert_eq!(push(&message)["url"], "/owner/changes/chg_1");
     }
 }

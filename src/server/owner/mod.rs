@@ -48,6 +48,8 @@ mod inbox_order;
 mod inbox_result;
 mod inbox_texts;
 mod logins;
+mod notification_texts;
+mod notifications;
 mod owner_host;
 mod page_error;
 mod parts;

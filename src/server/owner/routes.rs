@@ -14,8 +14,8 @@ use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::theme::Theme;
 use super::{
     agent, agent_new, agents, alerts, asset, audit, change, connect, container_action,
-    container_list, container_page, decide, events, help, host_page, inbox, logins, parts,
-    settings, sign_in, texts,
+    container_list, container_page, decide, events, help, host_page, inbox, logins, notifications,
+    parts, settings, sign_in, texts,
 };
 use gatewren_gate::guard::{OwnerRequest, Refusal};
 use gatewren_gate::http::{ResponseBody, empty};
@@ -61,9 +61,7 @@ impl OwnerSite {
             (true, ["sign-in"]) => return sign_in::sign_in(self, visit).await,
             (false, ["set-up"]) => return sign_in::set_up_page(self, visit),
             (true, ["set-up"]) => return sign_in::set_up(self, visit).await,
-            (false, ["connect", "authority", form]) => {
-                return connect::authority(self, visit, form);
-            }
+            (false, ["connect", "authority", ext]) => return connect::authority(self, visit, ext),
             _ => {}
         }
         // Without this status, a page that is still open would reconnect forever (WHATWG HTML, 9.2.3).
@@ -105,6 +103,7 @@ impl OwnerSite {
             (false, ["help", name]) => help::manual(&asked, name),
             (true, ["theme"]) => settings::choose_theme(&asked),
             (false, ["connect"]) => connect::page(&asked),
+            (_, ["notifications"]) => notifications::answer(&asked, posts).await,
             (false, ["logins"]) => logins::page(&asked),
             (true, ["logins"]) => logins::end(&asked).await,
             (true, ["sign-out"]) => sign_in::sign_out(&asked).await,

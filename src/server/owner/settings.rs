@@ -1,9 +1,10 @@
-//! The settings page, which leads to the pages for clients and logins, the theme, and the help page.
+//! The settings page, which leads to the pages for notifications, clients and logins, the theme, and the help page.
 
 use maud::html;
 
 use super::frame::redirect;
 use super::header::Tab;
+use super::notification_texts::{NOTIFICATIONS, NOTIFICATIONS_WHAT};
 use super::page_error::PageError;
 use super::sign_in::sanitize_target;
 use super::site::{PageResult, SignedInRequest};
@@ -14,6 +15,7 @@ use gatewren_gate::guard::set_theme_cookie;
 /// Renders the settings page.
 pub fn page(asked: &SignedInRequest<'_>) -> PageResult {
     let links = [
+        ("/owner/notifications", NOTIFICATIONS, NOTIFICATIONS_WHAT),
         ("/owner/connect", texts::CONNECT, texts::CONNECT_WHAT),
         ("/owner/logins", texts::LOGINS, texts::LOGINS_WHAT),
         ("/owner/help", texts::HELP, texts::HELP_WHAT),

@@ -16,6 +16,7 @@ use super::problems::{ServerProblem, problems};
 use super::samples::Samples;
 use super::theme::Theme;
 use super::{parts, texts};
+use crate::notify::NotificationSender;
 use gatewren_base::config::{LiveSettings, Spaces};
 use gatewren_base::sys::exact_line;
 use gatewren_gate::auth::Logins;
@@ -38,6 +39,8 @@ pub struct OwnerSite {
     pub logins: Arc<Logins>,
     /// The host.
     pub host: OwnerHost,
+    /// Sends messages to the owner.
+    pub notification_sender: NotificationSender,
     /// The samples of the last hour.
     pub samples: Arc<Samples>,
     /// The number of pages that are notified of changes.

@@ -169,7 +169,7 @@ pub const SPANS: [(&str, &str); 4] = [
 ];
 
 /// The confirmations of the previous action.
-pub const NOTICES: [(&str, &str); 17] = [
+pub const NOTICES: [(&str, &str); 20] = [
     (
         "not-as-shown",
         "Nothing was approved: the pending changes of this agent are not those that the page showed. These are pending now.",
@@ -195,6 +195,12 @@ pub const NOTICES: [(&str, &str); 17] = [
     ("freeze", "The container was frozen."),
     ("unfreeze", "The container runs again."),
     ("seen", "The alerts are marked as seen."),
+    (
+        "device-added",
+        "This device was added. It has got a first message.",
+    ),
+    ("channel-removed", "Removed."),
+    ("test-sent", "The test was sent."),
     ("working", "It is still under way. Activity shows its end."),
 ];
 

@@ -34,8 +34,10 @@ pub enum SinkBehavior {
 pub struct ReceivedRequest {
     /// The request line and headers.
     pub head: String,
-    /// The body.
+    /// The body, if it is JSON.
     pub body: Value,
+    /// The body as it was sent.
+    pub bytes: Vec<u8>,
 }
 
 /// A server for one test.
@@ -152,8 +154,11 @@ fn serve(
     });
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body).unwrap();
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    letters.lock().unwrap().push(ReceivedRequest { head, body });
+    letters.lock().unwrap().push(ReceivedRequest {
+        head,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+        bytes: body,
+    });
     let manner = manner.lock().unwrap().clone();
     match manner {
         SinkBehavior::Says(status, headers) => {

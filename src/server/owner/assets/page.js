@@ -51,7 +51,27 @@
   }, 2000);
   if (!main.dataset.stamp) return;
   // Only for the owner, who is signed in. Fails where the certificate is not trusted; then the browser's own page is shown.
-  navigator.serviceWorker?.register("/owner/worker.js", { scope: "/owner" }).catch(() => {});
+  const worker = navigator.serviceWorker?.register("/owner/worker.js", { scope: "/owner" });
+  worker?.catch(() => {});
+  // Web Push: the browser asks the owner, and the form brings the subscription to the server.
+  const push = document.getElementById("push");
+  if (push) push.hidden = !worker || !("PushManager" in window);
+  push?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      if (await Notification.requestPermission() !== "granted") throw new Error(push.dataset.denied);
+      await worker;
+      const { pushManager } = await navigator.serviceWorker.ready;
+      // One with another key would make the browser reject the new one.
+      await (await pushManager.getSubscription())?.unsubscribe();
+      const made = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: push.dataset.key });
+      const { endpoint, keys } = made.toJSON();
+      for (const [name, value] of Object.entries({ endpoint, ...keys })) if (push.elements[name]) push.elements[name].value = value;
+      push.submit();
+    } catch (cause) {
+      push.querySelector("p").textContent = cause.message;
+    }
+  });
 
   const header = document.querySelector("header");
   const news = document.getElementById("news");
