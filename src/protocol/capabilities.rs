@@ -5,6 +5,12 @@ use serde_json::{Map, Value, json};
 /// The name under which a client requests patches in resource update notifications.
 pub const PATCHES: &str = "gatewren/patches";
 
+/// The extension MCP Apps: cards beside the results of tools.
+pub const APPS_EXTENSION: &str = "io.modelcontextprotocol/ui";
+
+/// The media type of a card.
+pub const APP_MEDIA_TYPE: &str = "text/html;profile=mcp-app";
+
 /// A client's capabilities object, as it declared it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientCapabilities(Map<String, Value>);
@@ -53,6 +59,14 @@ impl ClientCapabilities {
     pub fn extension(&self, name: &str) -> bool {
         let extensions = self.0.get("extensions");
         extensions.and_then(|known| known.get(name)).is_some()
+    }
+
+    /// Returns whether it shows cards: [`APPS_EXTENSION`] with the media type of a card among its `mimeTypes`.
+    pub fn shows_apps(&self) -> bool {
+        let extensions = self.0.get("extensions");
+        let apps = extensions.and_then(|known| known.get(APPS_EXTENSION));
+        let types = apps.and_then(|apps| apps.get("mimeTypes")?.as_array());
+        types.is_some_and(|types| types.iter().any(|one| *one == APP_MEDIA_TYPE))
     }
 
     /// Returns whether it wants to know how a resource has changed, in addition to the fact that it has:
@@ -107,6 +121,21 @@ mod tests {
         assert!(!declared(&json!({"elicitation": {"url": {}}})).elicitation_form());
         assert!(declared(&json!({"elicitation": {"url": {}}})).elicitation_url());
         assert!(!declared(&json!({})).elicitation_form());
+    }
+
+    #[test]
+    fn cards_need_their_media_type() {
+        let of = |settings: Value| declared(&json!({ "extensions": { APPS_EXTENSION: settings } }));
+        assert!(of(json!({ "mimeTypes": ["text/x", APP_MEDIA_TYPE] })).shows_apps());
+        for settings in [
+            json!({}),
+            json!(null),
+            json!({ "mimeTypes": APP_MEDIA_TYPE }),
+            json!({ "mimeTypes": ["text/html"] }),
+        ] {
+            assert!(!of(settings.clone()).shows_apps(), "{settings}");
+        }
+        assert!(!declared(&json!({})).shows_apps());
     }
 
     #[test]

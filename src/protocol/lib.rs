@@ -26,7 +26,7 @@ mod tool;
 mod trace_context;
 mod version;
 
-pub use capabilities::{ClientCapabilities, PATCHES};
+pub use capabilities::{APP_MEDIA_TYPE, APPS_EXTENSION, ClientCapabilities, PATCHES};
 pub use content::{Annotations, Content, ResourceContents, Role};
 pub use cursor::page;
 pub use encode::{error_for_stateful, for_stateful};

@@ -21,6 +21,9 @@ pub struct ToolDefinition {
     pub output_schema: Option<Value>,
     /// Hints.
     pub annotations: ToolAnnotations,
+    /// Further metadata; 2025-06-18 and later.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Value>,
 }
 
 /// The possible effects of calling a tool: hints, not promises. The specification gives the two in the middle no

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 
 const require = createRequire(`${process.env.BROWSER_MODULES}/`);
 const { chromium } = require('playwright-core');
-const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+export const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
 export const trial = JSON.parse(readFileSync(process.env.GATEWREN_TRIAL, 'utf8').split('\n')[0]);
 export const origin = new URL(trial.url).origin;
@@ -110,10 +110,10 @@ export async function shot(page, kind, name) {
 let ids = 0;
 
 // A call of MCP, revision 2026-07-28, as an agent.
-export async function rpc(token, method, params = {}, headers = {}) {
+export async function rpc(token, method, params = {}, headers = {}, capabilities = {}) {
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
   };
   const answer = await fetch(trial.url, {
     method: 'POST',

@@ -8,6 +8,7 @@
 )]
 
 mod agent_names;
+mod apps;
 mod audit;
 mod audit_anchors;
 mod audit_exact;

@@ -23,7 +23,7 @@ use super::scrape::MetricsScrape;
 use super::serving::ServeContext;
 use super::switched_off;
 use crate::dispatch::{
-    Engine, Inbox, end_abandoned_changes, end_abandoned_runs, end_abandoned_tasks,
+    Engine, Inbox, OwnerPageAddress, end_abandoned_changes, end_abandoned_runs, end_abandoned_tasks,
 };
 use crate::notify::NotificationSender;
 use crate::owner::OwnerSite;
@@ -36,6 +36,7 @@ use gatewren_gate::auth::{Agents, Links, Logins, Scrapers};
 use gatewren_gate::guard::{Authenticator, Callers, EdgeCheck, Guard, RequiredHeader};
 use gatewren_gate::http::TlsServer;
 use gatewren_gate::oauth::AuthorizationServer;
+use gatewren_gate::owner_actions::reached_at;
 use gatewren_host::backends::{
     Backups, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs, Journal, Lxc,
     MachineChanges, MachineLogins, Mail, Network, Power, Processes, Shell, Ssh, Storage, SystemBus,
@@ -99,7 +100,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     // Wait for the helper's first answer: otherwise the first client would see the tools change a moment later.
     bounds.wait_for_answer().await;
     let engine = engine(catalog, &vault, &guard, &settings, &stop).await?;
-    let engine = Arc::new(engine.with_inbox(inbox(&vault, &state, &live)?));
+    let engine = Arc::new(engine.with_inbox(inbox(&vault, &state, &live, address)?));
     let endpoint = Endpoint::new(engine.clone(), guard, sessions, live.clone());
     let server = Server {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
@@ -122,6 +123,12 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     };
     server.adopt(&settings);
     Ok(server)
+}
+
+/// Where the owner's page is, by the settings in force.
+fn owner_page(live: &LiveSettings) -> Box<OwnerPageAddress> {
+    let live = live.clone();
+    Box::new(move || format!("https://{}", live.read(reached_at)))
 }
 
 /// The observer, which keeps the state in sync with the host.
@@ -196,10 +203,17 @@ pub fn watch_probes(
 }
 
 /// The inbox with the proposals.
-fn inbox(vault: &Vault, state: &State, live: &LiveSettings) -> Result<Inbox, BuildError> {
+fn inbox(
+    vault: &Vault,
+    state: &State,
+    live: &LiveSettings,
+    address: Option<SocketAddr>,
+) -> Result<Inbox, BuildError> {
     let agents = Agents::new(vault.clone(), live.clone()).map_err(failed)?;
     let limits = live.read(|settings| inbox_limits(&settings.inbox));
-    Ok(Inbox::new(agents, state.clone(), limits))
+    let inbox = Inbox::new(agents, state.clone(), limits);
+    // A server on standard input and output has no page.
+    Ok(inbox.with_owner_page(address.map(|_| owner_page(live))))
 }
 
 /// Builds the engine. Ends the tasks and changes that the last run left open, before this run creates any.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::apps;
 use super::call::{Call, CallOutcome};
 use super::engine::Engine;
 use super::instructions::instructions;
@@ -34,6 +35,7 @@ pub fn discover(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
         let settings = json!({ "directoryRead": true });
         extensions.insert(SKILLS_EXTENSION.into(), settings);
     }
+    extensions.extend(apps::declaration(engine, &call.context.capabilities));
     if !extensions.is_empty() {
         capabilities.insert("extensions".into(), Value::Object(extensions));
     }

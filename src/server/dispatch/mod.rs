@@ -1,6 +1,7 @@
 //! Executes calls: from a call to its reply, in the stateless shape; an adapter maps the stateful revisions to it.
 #![forbid(unsafe_code)]
 
+mod apps;
 mod call;
 mod call_log;
 mod call_reason;
@@ -37,9 +38,10 @@ mod tools;
 mod unattended;
 mod vault_worker;
 
+pub use apps::declaration as apps_declaration;
 pub use call::{Call, CallContext, CallOutcome, CallReply, HeldResource};
 pub use changes::executor::end_abandoned_changes;
-pub use changes::inbox::{Inbox, InboxLimits};
+pub use changes::inbox::{Inbox, InboxLimits, OwnerPageAddress};
 pub use changes::resources::ChangeResources;
 pub use changes::tools::change_tools;
 pub use engine::Engine;

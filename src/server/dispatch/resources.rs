@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
+    apps,
     call::{Call, CallOutcome, CallReply},
     cursor::cursor,
     engine::Engine,
@@ -25,6 +26,7 @@ pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
         .resources()
         .map(|s| s.resources(&call.context.viewer()))
         .unwrap_or_default();
+    all.extend(apps::list(engine, &call.context.capabilities));
     all.extend(skills::manifests(engine, &call.context.who));
     page_result(engine, call, "resources", &all, |one| &one.uri)
 }
@@ -78,7 +80,8 @@ async fn read_one(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError>
     if let Some(document) = source.document(&viewer, uri) {
         return Ok(CallOutcome::Read(ReadResult::Document(document)));
     }
-    if let Some(file) = skills::read(engine, &call.context.who, uri) {
+    let own = apps::read(engine, &call.context.capabilities, uri);
+    if let Some(file) = own.or_else(|| skills::read(engine, &call.context.who, uri)) {
         return Ok(CallOutcome::Read(ReadResult::Contents(vec![file])));
     }
     let requester = Requester::Agent(viewer.agent.clone());

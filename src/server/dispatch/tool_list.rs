@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::{
+    apps,
     call::{Call, CallOutcome},
     cursor::cursor,
     engine::Engine,
-    listing::{EntryVisibility, Listing},
+    listing::{EntryVisibility, ListView, Listing},
     mentions::{UnlistedTools, without_pointers},
     results::CachePolicy,
 };
@@ -26,11 +27,12 @@ const PROPOSED: &str = "\n\nNeeds approval: returns a change for the inbox.";
 /// `tools/list`.
 pub fn list(engine: &Engine, call: &Call) -> Result<CallOutcome, RpcError> {
     let who = &call.context.who;
-    let seen = engine
-        .catalog
-        .tools()
-        .map(|tool| visibility(&engine.catalog, who, tool))
-        .collect();
+    let tools = engine.catalog.tools();
+    let entries = tools.map(|tool| visibility(&engine.catalog, who, tool));
+    let seen = ListView {
+        entries: entries.collect(),
+        cards: apps::has_cards(engine, &call.context.capabilities),
+    };
     match cursor(&call.params)? {
         None => {
             let listing = engine.tool_lists.find_or_write(seen, |seen| {
@@ -94,16 +96,17 @@ fn visibility(catalog: &Catalog, who: &Principal, tool: &Tool) -> EntryVisibilit
     }
 }
 
-fn page_of(
-    engine: &Engine,
-    seen: &[EntryVisibility],
-    cursor: Option<&str>,
-) -> Result<Value, RpcError> {
-    let all = || engine.catalog.tools().zip(seen);
+fn page_of(engine: &Engine, view: &ListView, cursor: Option<&str>) -> Result<Value, RpcError> {
+    let all = || engine.catalog.tools().zip(&view.entries);
     let unlisted = all().filter(|(_, seen)| **seen == EntryVisibility::Not);
     let unlisted = UnlistedTools::from_names(unlisted.map(|(tool, _)| tool.name()));
-    let definitions =
-        all().flat_map(|(tool, seen)| definitions(&engine.catalog, tool, *seen, &unlisted));
+    let definitions = all().flat_map(|(tool, seen)| {
+        let mut entries = definitions(&engine.catalog, tool, *seen, &unlisted);
+        for entry in entries.iter_mut().filter(|_| view.cards) {
+            apps::link(entry, tool.name(), *seen);
+        }
+        entries
+    });
     let definitions: Vec<_> = definitions.collect();
     let page = page("tools/list", &definitions, |tool| &tool.name, cursor)?;
     let mut result = Map::from_iter([("tools".to_owned(), json!(page.items))]);

@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::dispatch::Engine;
-use gatewren_wire::protocol::{RpcError, RpcRequest, ServerCapabilities, Version};
+use crate::dispatch::{Engine, apps_declaration};
+use gatewren_wire::protocol::{
+    ClientCapabilities, RpcError, RpcRequest, ServerCapabilities, Version,
+};
 
 /// A client's `initialize`.
 pub struct InitializeRequest<'a> {
@@ -57,9 +59,14 @@ impl<'a> InitializeRequest<'a> {
         {
             server.remove("title");
         }
+        let client = ClientCapabilities::new(self.declared_capabilities.clone());
+        let mut capabilities = capabilities.to_object();
+        if let Some((name, settings)) = apps_declaration(engine, &client) {
+            capabilities.insert("extensions".to_owned(), json!({ name: settings }));
+        }
         let mut result = json!({
             "protocolVersion": self.version.as_str(),
-            "capabilities": capabilities.to_object(),
+            "capabilities": capabilities,
             "serverInfo": server,
         });
         if let (Some(text), Some(object)) = (instructions, result.as_object_mut()) {

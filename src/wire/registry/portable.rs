@@ -140,6 +140,7 @@ mod tests {
                 idempotent_hint: None,
                 open_world_hint: false,
             },
+            meta: None,
         })
     }
 

@@ -317,6 +317,7 @@ fn definition(
         input_schema,
         output_schema: None,
         annotations: hints(risk),
+        meta: None,
     }
 }
 

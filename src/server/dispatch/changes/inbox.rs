@@ -17,6 +17,9 @@ pub struct InboxLimits {
     pub room: OpenChangeLimits,
 }
 
+/// Returns the address of the owner's page, such as `https://box:8443`.
+pub type OwnerPageAddress = dyn Fn() -> String + Send + Sync;
+
 /// What is needed to store proposals and to run approved changes.
 pub struct Inbox {
     /// The current agents.
@@ -24,6 +27,7 @@ pub struct Inbox {
     /// The state that proposals depend on.
     pub(in crate::dispatch) state: State,
     limits: Mutex<InboxLimits>,
+    owner_page: Option<Box<OwnerPageAddress>>,
 }
 
 impl Inbox {
@@ -33,7 +37,18 @@ impl Inbox {
             agents,
             state,
             limits: Mutex::new(limits),
+            owner_page: None,
         }
+    }
+
+    /// Adds the address of the owner's page, which cards open.
+    #[must_use]
+    pub fn with_owner_page(self, owner_page: Option<Box<OwnerPageAddress>>) -> Self {
+        Self { owner_page, ..self }
+    }
+
+    pub(in crate::dispatch) fn owner_page(&self) -> Option<String> {
+        self.owner_page.as_ref().map(|address| address())
     }
 
     pub(in crate::dispatch) fn limits(&self) -> InboxLimits {

@@ -6,10 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use gatewren_wire::protocol::{ClientCapabilities, PATCHES, Version};
+use gatewren_wire::protocol::{
+    APP_MEDIA_TYPE, APPS_EXTENSION, ClientCapabilities, PATCHES, Version,
+};
 
 /// The maximum length of an id; a longer one is not from this server.
 const MAX_ID_BYTES: usize = 2_048;
@@ -119,6 +121,10 @@ fn filter_needed(version: Version, declared: &Map<String, Value>) -> Map<String,
     if client.wants_patches() {
         let wanted = named(&[(PATCHES, true)]);
         kept.insert("experimental".to_owned(), Value::Object(wanted));
+    }
+    if client.shows_apps() {
+        let apps = json!({ APPS_EXTENSION: { "mimeTypes": [APP_MEDIA_TYPE] } });
+        kept.insert("extensions".to_owned(), apps);
     }
     kept
 }
