@@ -179,6 +179,17 @@ await it('Refresh shows the owner\'s decision', async () => {
   await looksRight(frame, 'rejected');
 });
 
+const [container] = (await callTool(reader, 'container_list')).structuredContent.containers;
+if (container) {
+  await it('a change of a container shows the setting that it would replace', async () => {
+    token = operator;
+    const input = { container: container.name, enabled: !container.autostart };
+    const frame = await show(CHANGE, { input, result: await callTool(token, 'container_autostart', input) });
+    await shows(frame, `- ${container.autostart}`);
+    await shows(frame, `+ ${!container.autostart}`);
+  });
+}
+
 await it('a host without tools and links gets the arguments of the call, and no buttons', async () => {
   token = proposer;
   const input = { tool: 'state_put', arguments: NOTES, reason: 'as planned' };
