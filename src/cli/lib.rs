@@ -40,6 +40,7 @@ mod tool_figures;
 mod tool_table;
 mod top;
 mod try_out;
+mod try_words;
 mod units;
 mod watch;
 

@@ -5,13 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use serde_json::json;
-
 use super::console::listen::Listen;
 use super::console::output::fail;
-use super::console::program::is_there;
 use super::console::runtime;
-use super::console::style::{Style, shell_path};
+use super::try_words::{TrialWords, token_file};
 use gatewren_base::config::{LogLevel, Preset, Settings, WorkerSettings};
 use gatewren_base::sys::{Secret, files, sanitize};
 use gatewren_base::telemetry;
@@ -23,6 +20,10 @@ use gatewren_server::app::{
 
 /// The arguments of the command.
 #[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub struct TryArgs {
     /// The port, or an address and a port, to listen on; 127.0.0.1:0 picks a free port of this host alone
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8443")]
@@ -32,7 +33,12 @@ pub struct TryArgs {
     #[arg(long, conflicts_with_all = ["listen", "json"])]
     stdio: bool,
 
-    /// Where to keep state between runs [default: ~/.local/state/gatewren-try]; with --stdio and without --dir,
+    /// Serve an invented server, to look at every page; nothing of this host is shown or changed
+    #[arg(long, conflicts_with_all = ["stdio", "lxcpath", "docker_socket", "podman_socket"])]
+    demo: bool,
+
+    /// Where to keep state between runs [default: ~/.local/state/gatewren-try, with --demo gatewren-demo, which each
+    /// start fills again]; with --stdio and without --dir,
     /// the first of gatewren-try, gatewren-try-2 ... that no other gatewren uses
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -83,9 +89,6 @@ impl TryArgs {
 /// The maximum number of concurrent instances on standard input and output; one more fails.
 const MAX_DIRECTORIES: usize = 16;
 
-/// The socket of D-Bus, over which systemd is asked.
-const SYSTEM_BUS: &str = "/run/dbus/system_bus_socket";
-
 /// The maximum size of the token file; no token is longer.
 const MAX_TOKEN_FILE: usize = 256;
 
@@ -119,7 +122,7 @@ async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
     let (agent, token) = own_agent(&server, &directory, args.policy).await?;
     let owner_code = owner_code(&server).await?;
     let ca = server.serving.tls.as_ref().and_then(|tls| tls.ca());
-    let words = Words {
+    let words = TrialWords {
         url: format!("https://{}/mcp", reachable(bound)),
         agent,
         token,
@@ -129,6 +132,7 @@ async fn serve(args: &TryArgs) -> Result<ExitCode, String> {
         policy: args.policy,
         named: args.dir.is_some(),
         has_engine: args.docker_socket.is_some() || args.podman_socket.is_some(),
+        is_demo: args.demo,
     };
     let json = args.json;
     Ok(run_server(server, sockets, move |_| words.print(json)).await)
@@ -183,17 +187,23 @@ fn plan(args: &TryArgs, directory: &Path) -> ServerPlan {
     if args.no_workers {
         settings.workers = WorkerSettings::NONE;
     }
-    ServerPlan {
-        settings,
-        file: None,
-        helper: HelperPlan::Child {
-            directory: directory.join("run"),
+    let socket = directory.join("run");
+    let helper = if args.demo {
+        HelperPlan::Demo { directory: socket }
+    } else {
+        HelperPlan::Child {
+            directory: socket,
             policy: None,
             sockets: EngineSockets {
                 docker: args.docker_socket.clone(),
                 podman: args.podman_socket.clone(),
             },
-        },
+        }
+    };
+    ServerPlan {
+        settings,
+        file: None,
+        helper,
         address: None,
     }
 }
@@ -210,7 +220,12 @@ fn directory(args: &TryArgs) -> Result<PathBuf, String> {
     };
     let base =
         from("XDG_STATE_HOME").or_else(|| from("HOME").map(|home| home.join(".local/state")));
-    base.map(|base| base.join("gatewren-try"))
+    let name = if args.demo {
+        "gatewren-demo"
+    } else {
+        "gatewren-try"
+    };
+    base.map(|base| base.join(name))
         .ok_or_else(|| "HOME is not set; give a directory for the state with --dir".to_owned())
 }
 
@@ -223,11 +238,6 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
         }
         other => other,
     }
-}
-
-/// The file with the token of the agent that has this policy.
-fn token_file(directory: &Path, policy: Preset) -> PathBuf {
-    directory.join(format!("token-{policy}"))
 }
 
 /// The name and token of this directory's agent with a policy: those of the last run, if the token is still valid.
@@ -271,124 +281,4 @@ pub async fn owner_code(server: &Server) -> Result<Option<Secret>, String> {
     }
     let code = make_code(&server.vault).await;
     code.map(Some).map_err(|e| e.to_string())
-}
-
-/// The facts to print when the server is up.
-struct Words {
-    url: String,
-    agent: String,
-    token: Secret,
-    /// The code for setting the owner's password, if none is set.
-    owner_code: Option<Secret>,
-    ca: PathBuf,
-    directory: PathBuf,
-    policy: Preset,
-    /// Whether the directory was named on the command line.
-    named: bool,
-    /// Whether the socket of a container engine was named.
-    has_engine: bool,
-}
-
-impl Words {
-    fn print(&self, json: bool) {
-        let text = if json { self.json() } else { self.human() };
-        let mut out = io::stdout().lock();
-        // The process that started us may have closed its end; the server runs all the same.
-        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
-    }
-
-    /// The fields are an interface: our tests and other programs read this line.
-    fn json(&self) -> String {
-        json!({
-            "url": self.url,
-            "agent": self.agent,
-            "token": self.token.expose(),
-            "owner_code": self.owner_code.as_ref().map(Secret::expose),
-            "ca": self.ca,
-            "state_db": self.directory.join("state.db"),
-            "pid": std::process::id(),
-            "policy": self.policy.as_str(),
-        })
-        .to_string()
-    }
-
-    /// The text for a person. It fits 80 columns, and has no secret but the code, which is valid once: command lines
-    /// stay on the screen and in the history of the shell.
-    fn human(&self) -> String {
-        // Claude Code uses BoringSSL, which accepts our certificate only by name.
-        let url = self.url.replacen("//127.0.0.1:", "//localhost:", 1);
-        let page = Style::Bold.paint(&url.replace("/mcp", "/owner"));
-        let code = self.owner_code.as_ref().map_or_else(String::new, |code| {
-            format!("   first code: {}", code.expose())
-        });
-        let (ca, directory) = (shell_path(&self.ca), shell_path(&self.directory));
-        let token = shell_path(&token_file(&self.directory, self.policy));
-        let (may, other) = may(self.policy);
-        let again = if self.named {
-            format!(" --dir {directory}")
-        } else {
-            String::new()
-        };
-        let unseen = self.unseen();
-        format!(
-            "\
-gatewren is running. Press Ctrl-C to stop it.
-
-  Control page   {page}{code}
-  MCP address    {}
-
-Connect Claude Code (paste this into another terminal):
-  export NODE_EXTRA_CA_CERTS={ca}
-  claude mcp add --transport http gatewren \\
-    {url} --header \\
-    \"Authorization: Bearer $(cat {token})\"
-Another client:
-  gatewren client-config --dir {directory}
-
-Then ask: \"What is running on this server, and is anything wrong?\"
-
-{may}
-{other}{again}
-The state is kept in {directory}{unseen}",
-            Style::Bold.paint(&url)
-        )
-    }
-
-    /// What an assistant cannot see on this host, as a line; empty if it sees everything.
-    fn unseen(&self) -> String {
-        let mut unseen = Vec::new();
-        if !Path::new(SYSTEM_BUS).exists() {
-            unseen.push("systemd units (no D-Bus)");
-        }
-        if !self.has_engine && !is_there("lxc-info") {
-            unseen.push("containers (no LXC)");
-        }
-        if unseen.is_empty() {
-            return String::new();
-        }
-        format!("\nNot visible on this box: {}", unseen.join(", "))
-    }
-}
-
-/// What an agent with this policy may do, and the command for another policy.
-fn may(policy: Preset) -> (&'static str, &'static str) {
-    const LOOK_ONLY: &str = "Look only: gatewren try --policy observe";
-    match policy {
-        Preset::Observe => (
-            "The assistant may look, and change nothing.",
-            "More: gatewren try --policy operate",
-        ),
-        Preset::Suggest => (
-            "The assistant may look; every change waits for your approval.",
-            LOOK_ONLY,
-        ),
-        Preset::Operate => (
-            "The assistant may look and start things; the rest waits for your approval.",
-            LOOK_ONLY,
-        ),
-        Preset::Admin => (
-            "The assistant may do everything; the most dangerous calls ask first.",
-            LOOK_ONLY,
-        ),
-    }
 }

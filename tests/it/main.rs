@@ -24,6 +24,7 @@ mod container_moves;
 mod container_reading;
 mod container_tools;
 mod crash_daemon;
+mod demo;
 mod diagnose;
 mod dialect;
 mod disk_space;

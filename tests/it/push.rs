@@ -315,8 +315,8 @@ fn the_owner_sets_an_ntfy_topic_on_the_page_and_tests_it() {
     let owner = Owner::of(&server);
     let bad = owner.send(&[("do", "ntfy"), ("url", "ntfy.sh"), ("topic", "box")]);
     assert_eq!(bad.status, 400, "{bad:?}");
-    let set = [("do", "ntfy"), ("url", &ntfy.url("")), ("topic", "box")];
-    assert_eq!(owner.send(&set).status, 303);
+    let form = [("do", "ntfy"), ("url", &ntfy.url("")), ("topic", "box")];
+    assert_eq!(owner.send(&form).status, 303);
     assert_eq!(owner.send(&[("do", "ntfy-test")]).status, 303);
     let sent = ntfy.after(1).remove(0).body;
     assert_eq!(

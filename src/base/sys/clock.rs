@@ -1,6 +1,7 @@
 //! The current time, and how timestamps are written.
 
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::libc;
@@ -11,13 +12,48 @@ use time::format_description::well_known::Rfc3339;
 /// limit.
 const MAX_ERROR_US: libc::c_long = 16_000_000;
 
+/// How far [`now_ms`] is behind the clock in milliseconds; 0 except while a [`PastClock`] exists.
+static BEHIND_MS: AtomicU64 = AtomicU64::new(0);
+
 /// Returns milliseconds since 1970-01-01T00:00:00Z; 0 if the clock is set before that.
 pub fn now_ms() -> u64 {
+    clock_ms().saturating_sub(BEHIND_MS.load(Ordering::Relaxed))
+}
+
+fn clock_ms() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| {
             u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
         })
+}
+
+/// Sets the time of [`now_ms`] back, for all threads, until it is dropped. A demo writes its invented past with it,
+/// through the same writers as a server, before it serves.
+#[derive(Debug)]
+pub struct PastClock {
+    behind_ms: &'static AtomicU64,
+}
+
+impl PastClock {
+    /// Begins; the time is right until [`Self::set`].
+    pub fn begin() -> Self {
+        Self {
+            behind_ms: &BEHIND_MS,
+        }
+    }
+
+    /// Sets the time, which continues from there. A time in the future counts as now.
+    pub fn set(&self, at_ms: u64) {
+        let behind_ms = clock_ms().saturating_sub(at_ms);
+        self.behind_ms.store(behind_ms, Ordering::Relaxed);
+    }
+}
+
+impl Drop for PastClock {
+    fn drop(&mut self) {
+        self.behind_ms.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Formats a timestamp as RFC 3339 in UTC with milliseconds, such as `2026-07-28T09:30:00.125Z`.

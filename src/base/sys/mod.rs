@@ -76,7 +76,7 @@ pub use cgroup::{
     share_controllers, stale_cgroups,
 };
 pub use child::{Child, Exit, wait_for_end};
-pub use clock::{clock_is_synchronised, moment_ms, now_ms, rfc3339};
+pub use clock::{PastClock, clock_is_synchronised, moment_ms, now_ms, rfc3339};
 pub use container_root::{FileEnd, InsideRoot};
 pub use datagram::send_datagram;
 pub use db_backup::keep_copy;

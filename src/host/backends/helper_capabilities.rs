@@ -53,7 +53,8 @@ impl HelperCapabilities {
         self.0.borrow().off.clone()
     }
 
-    /// Waits a limited time for the helper's first answer.
+    /// Waits a limited time for the helper's first answer. Without it, the first client would see the tools change a
+    /// moment later.
     pub async fn wait_for_answer(&self) {
         let mut known = self.0.subscribe();
         let answer = known.wait_for(|known| known.has_answered);

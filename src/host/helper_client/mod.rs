@@ -8,6 +8,7 @@ mod error;
 mod finished;
 mod head_source;
 mod helper;
+mod in_process;
 mod running;
 
 pub use captured::{Capture, CapturedOutput};

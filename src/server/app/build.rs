@@ -10,13 +10,15 @@ use tokio::sync::watch;
 use super::build_error::BuildError;
 use super::catalog::{Backends, CatalogSources, catalog};
 use super::connect::GuardedOAuth;
+use super::demo;
 use super::directory;
 use super::front::Front;
 use super::helper_capabilities::offered_tools;
 use super::helper_plan::{HelperPlan, start_helper};
+use super::host_parts::{backends, observer, sampler, watch_probes};
 use super::job_ends::record_job_ends;
 use super::limits::{inbox_limits, retention, task_limits};
-use super::owner_site::{owner_host, site};
+use super::owner_site::{OwnerParts, owner_host, site};
 use super::pair::PairingEndpoint;
 use super::running_server::{Server, certificate, hosts};
 use super::scrape::MetricsScrape;
@@ -25,10 +27,8 @@ use super::switched_off;
 use crate::dispatch::{
     Engine, Inbox, OwnerPageAddress, end_abandoned_changes, end_abandoned_runs, end_abandoned_tasks,
 };
-use crate::notify::NotificationSender;
-use crate::owner::OwnerSite;
+use crate::owner::{OwnerSite, SampleHistory};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
-use crate::watches::WatchProbes;
 use gatewren_base::config::{LiveSettings, LiveSettingsSender, Settings};
 use gatewren_base::sys::Requester;
 use gatewren_base::telemetry::{Heartbeat, SdNotify};
@@ -37,15 +37,8 @@ use gatewren_gate::guard::{Authenticator, Callers, EdgeCheck, Guard, RequiredHea
 use gatewren_gate::http::TlsServer;
 use gatewren_gate::oauth::AuthorizationServer;
 use gatewren_gate::owner_actions::reached_at;
-use gatewren_host::backends::{
-    Backups, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs, Journal, Lxc,
-    MachineChanges, MachineLogins, Mail, Network, Power, Processes, Shell, Ssh, Storage, SystemBus,
-    Systemd, SystemdUnits, Updates,
-};
+use gatewren_host::backends::{HelperCapabilities, Jobs, SystemBus, Systemd};
 use gatewren_host::helper_client::{AuditHead, HelperClient};
-use gatewren_host::observer::{ObservedUnits, Observer};
-use gatewren_host::sampler::UsageSampler;
-use gatewren_store::history::UsageHistory;
 use gatewren_store::state::{State, StateError};
 use gatewren_store::vault::{STATE_AUTHOR_KEY, Vault, VaultError, hex};
 use gatewren_wire::registry::Catalog;
@@ -67,24 +60,25 @@ pub struct ServerPlan {
 pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     let in_force = LiveSettingsSender::new(plan.settings);
     let (settings, live, address) = (in_force.now(), in_force.live(), plan.address);
-    let lock = directory::take(&settings.state_dir, address)?;
+    let is_demo = plan.helper.is_demo();
+    let lock = directory::take(&settings.state_dir, address, is_demo)?;
     let stop = watch::Sender::new(false);
-    let (child, helper) = start_helper(plan.helper, &settings)?;
+    let (child, helper) = start_helper(&plan.helper, &settings)?;
     let bounds = follow_capabilities(&helper, &stop);
-    let (vault, state) = stores(&settings, &helper).await?;
+    let (vault, state, history) = stores(&settings, &helper, is_demo).await?;
     let tls = address.map(|_| load_tls(&settings)).transpose()?;
     let systemd = Systemd::new(SystemBus::new());
     let observing = helper.on_behalf_of(Requester::Observer);
     let observer = observer(&state, &systemd, &observing, &live);
-    let audit = settings.state_dir.join("vault.db");
     let sampler = sampler(&settings, &observing);
-    let jobs = follow_jobs(&observing, &vault, &state, audit.clone(), &stop);
-    let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), audit);
+    let jobs = follow_jobs(&observing, &vault, &state, vault_file(&settings), &stop);
+    let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), vault_file(&settings));
     let host = owner_host(&helper, &observer, &sampler);
     let backends = backends(systemd, helper, live.clone(), vault.clone(), &stop);
     let probes = Arc::new(watch_probes(&backends, &observing, &state, tls.clone()));
     let notification_sender = backends.notification_sender.clone();
-    let site = site(&vault, &state, &live, host, notification_sender.clone());
+    let parts = OwnerParts::new(host, &notification_sender, history);
+    let site = site(&vault, &state, &live, parts);
     let (guard, sessions) = admission(&vault, &state, &live, site.logins.clone()).await?;
     let sources = CatalogSources {
         state: &state,
@@ -96,8 +90,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         history: sampler.history(),
         probes: probes.clone(),
     };
-    let catalog = catalog(sources, backends, settings.tools.dialect).map_err(failed)?;
-    // Wait for the helper's first answer: otherwise the first client would see the tools change a moment later.
+    let catalog = tools(sources, backends, &settings, is_demo)?;
     bounds.wait_for_answer().await;
     let engine = engine(catalog, &vault, &guard, &settings, &stop).await?;
     let engine = Arc::new(engine.with_inbox(inbox(&vault, &state, &live, address)?));
@@ -125,81 +118,21 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     Ok(server)
 }
 
+/// The tools and resources of this server.
+fn tools(
+    sources: CatalogSources<'_>,
+    backends: Backends,
+    settings: &Settings,
+    is_demo: bool,
+) -> Result<Catalog, BuildError> {
+    let catalog = catalog(sources, backends, settings.tools.dialect).map_err(failed)?;
+    Ok(demo::marked(catalog, is_demo))
+}
+
 /// Where the owner's page is, by the settings in force.
 fn owner_page(live: &LiveSettings) -> Box<OwnerPageAddress> {
     let live = live.clone();
     Box::new(move || format!("https://{}", live.read(reached_at)))
-}
-
-/// The observer, which keeps the state in sync with the host.
-fn observer(
-    state: &State,
-    systemd: &Systemd,
-    helper: &HelperClient,
-    live: &LiveSettings,
-) -> Observer {
-    let (units, lxc) = (
-        ObservedUnits::new(systemd, live.clone()),
-        Lxc::new(helper.clone()),
-    );
-    Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units)
-}
-
-/// Takes the samples of the history.
-fn sampler(settings: &Settings, helper: &HelperClient) -> UsageSampler {
-    let history = UsageHistory::at(settings.state_dir.join("usage.db"));
-    let host = Arc::new(Host::new(helper.clone()));
-    UsageSampler::new(host, Lxc::new(helper.clone()), history)
-}
-
-/// The backends of the tools.
-pub fn backends(
-    systemd: Systemd,
-    helper: HelperClient,
-    live: LiveSettings,
-    vault: Vault,
-    stop: &watch::Sender<bool>,
-) -> Backends {
-    Backends {
-        lxc: Lxc::new(helper.clone()),
-        host: Host::new(helper.clone()),
-        shell: Shell::new(helper.clone(), stop.subscribe()),
-        jobs: Jobs::new(helper.clone(), stop.subscribe()),
-        files: HostFiles::new(helper.clone()),
-        ssh: Ssh::new(helper.clone()),
-        network: Network::new(helper.clone(), SystemBus::new()),
-        storage: Storage::new(helper.clone()),
-        power: Power::new(helper.clone()),
-        settings: HostConfiguration::new(helper.clone()),
-        processes: Processes::new(helper.clone()),
-        journal: Journal::new(helper.clone()),
-        logins: MachineLogins::new(helper.clone()),
-        machine_changes: MachineChanges::new(helper.clone()),
-        units: SystemdUnits::new(systemd, helper.clone()),
-        backups: Backups::new(helper.clone()),
-        firmware: Firmware::new(helper.clone()),
-        notification_sender: NotificationSender::new(live, Mail::new(helper.clone()), vault),
-        updates: Updates::new(helper),
-    }
-}
-
-/// What watches check.
-pub fn watch_probes(
-    backends: &Backends,
-    helper: &HelperClient,
-    state: &State,
-    certificate: Option<Arc<TlsServer>>,
-) -> WatchProbes {
-    WatchProbes {
-        state: state.clone(),
-        lxc: backends.lxc.clone(),
-        units: backends.units.clone(),
-        network: backends.network.clone(),
-        host: Host::new(helper.clone()),
-        backups: backends.backups.clone(),
-        storage: Storage::new(helper.clone()),
-        certificate,
-    }
 }
 
 /// The inbox with the proposals.
@@ -276,17 +209,31 @@ fn follow_jobs(
     shown
 }
 
-/// Opens the vault and the state. The helper logs the vault's audit head, and a key of the vault seals the
-/// state's revisions.
-async fn stores(settings: &Settings, helper: &HelperClient) -> Result<(Vault, State), BuildError> {
-    let vault = open_vault(&settings.state_dir.join("vault.db")).await?;
+/// The vault's file, for those who read the audit beside the vault.
+fn vault_file(settings: &Settings) -> PathBuf {
+    settings.state_dir.join("vault.db")
+}
+
+/// Opens the vault and the state, and fills those of a demo. The helper logs the vault's audit head, and a key of the
+/// vault seals the state's revisions.
+async fn stores(
+    settings: &Settings,
+    helper: &HelperClient,
+    is_demo: bool,
+) -> Result<(Vault, State, Option<SampleHistory>), BuildError> {
+    let vault = open_vault(&vault_file(settings)).await?;
     send_audit_head(helper, &vault);
     let state = state(settings)?;
     let key = vault.key(STATE_AUTHOR_KEY).await.map_err(failed)?;
     state.seal_with(&key);
     let recorded = switched_off::record(&state, settings.workers).await;
     recorded.map_err(failed)?;
-    Ok((vault, state))
+    let samples = if is_demo {
+        Some(demo::fill(&settings.state_dir, &vault, &state).await?)
+    } else {
+        None
+    };
+    Ok((vault, state, samples))
 }
 
 /// Makes the helper log the end of the audit with each operation.

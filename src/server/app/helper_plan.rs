@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::build_error::BuildError;
+use super::demo;
 use gatewren_base::config::Settings;
 use gatewren_host::helper_client::{ChildHelperOptions, HelperChild, HelperClient};
 
@@ -20,6 +21,18 @@ pub enum HelperPlan {
         /// Sockets that are not where the policy says.
         sockets: EngineSockets,
     },
+    /// There is none: this is a demo, with an invented server.
+    Demo {
+        /// The directory of the socket where this process answers instead.
+        directory: PathBuf,
+    },
+}
+
+impl HelperPlan {
+    /// Whether this is a demo.
+    pub fn is_demo(&self) -> bool {
+        matches!(self, Self::Demo { .. })
+    }
 }
 
 /// The sockets of Docker and Podman; `None` for those that the helper's policy names.
@@ -33,11 +46,12 @@ pub struct EngineSockets {
 
 /// Starts the helper, or connects to the one that systemd runs.
 pub(super) fn start_helper(
-    plan: HelperPlan,
+    plan: &HelperPlan,
     settings: &Settings,
 ) -> Result<(Option<HelperChild>, HelperClient), BuildError> {
     match plan {
-        HelperPlan::Socket(path) => Ok((None, HelperClient::connect_to(path))),
+        HelperPlan::Socket(path) => Ok((None, HelperClient::connect_to(path.clone()))),
+        HelperPlan::Demo { directory } => Ok((None, demo::answer_in_process(directory)?)),
         HelperPlan::Child {
             directory,
             policy,
@@ -53,7 +67,7 @@ pub(super) fn start_helper(
                 state: Some(&state),
                 log: settings.log.level,
             };
-            let started = HelperChild::spawn(&exe, &directory, options);
+            let started = HelperChild::spawn(&exe, directory, options);
             started
                 .map(|(child, helper)| (Some(child), helper))
                 .map_err(BuildError::new)

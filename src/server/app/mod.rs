@@ -6,6 +6,7 @@ mod build;
 mod build_error;
 mod catalog;
 mod connect;
+mod demo;
 mod directory;
 mod disk_notices;
 #[cfg(feature = "everything")]
@@ -13,6 +14,7 @@ mod fixtures;
 mod front;
 mod helper_capabilities;
 mod helper_plan;
+mod host_parts;
 mod identity;
 mod inbox_notices;
 mod job_ends;

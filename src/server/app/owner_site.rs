@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::notify::NotificationSender;
-use crate::owner::{OwnerHost, OwnerSite};
+use crate::owner::{OwnerHost, OwnerSite, SampleHistory, Samples};
 use gatewren_base::config::{LiveSettings, Reach};
 use gatewren_base::sys::Requester;
 use gatewren_gate::auth::Logins;
@@ -14,22 +14,39 @@ use gatewren_host::sampler::UsageSampler;
 use gatewren_store::state::State;
 use gatewren_store::vault::Vault;
 
-/// The owner's pages.
-pub fn site(
-    vault: &Vault,
-    state: &State,
-    live: &LiveSettings,
+/// What the owner's pages use beside the databases.
+pub struct OwnerParts {
     host: OwnerHost,
     notification_sender: NotificationSender,
-) -> OwnerSite {
+    history: Option<SampleHistory>,
+}
+
+impl OwnerParts {
+    /// What the owner may do to the host, where a test notification goes, and the samples of a demo if it is one.
+    pub fn new(
+        host: OwnerHost,
+        notification_sender: &NotificationSender,
+        history: Option<SampleHistory>,
+    ) -> Self {
+        Self {
+            host,
+            notification_sender: notification_sender.clone(),
+            history,
+        }
+    }
+}
+
+/// The owner's pages.
+pub fn site(vault: &Vault, state: &State, live: &LiveSettings, parts: OwnerParts) -> OwnerSite {
     OwnerSite {
+        is_demo: parts.history.is_some(),
         vault: vault.clone(),
         state: state.clone(),
         live: live.clone(),
         logins: Arc::new(Logins::new(vault.clone(), live.clone())),
-        host,
-        notification_sender,
-        samples: Arc::default(),
+        host: parts.host,
+        notification_sender: parts.notification_sender,
+        samples: Arc::new(Samples::begin(parts.history.unwrap_or_default())),
         readers: Arc::default(),
     }
 }

@@ -22,7 +22,7 @@ use super::{audit, helper_capabilities, session_notices};
 use crate::dispatch::Engine;
 use crate::notify::NotificationSender;
 use crate::watches::{WatchMonitor, WatchProbes};
-use gatewren_base::config::{LiveSettingsSender, Settings, TlsMode};
+use gatewren_base::config::{LiveSettingsSender, Settings, TlsMode, WorkerSettings};
 use gatewren_base::sys::{DirectoryLock, KernelEvents, hold_few_program_pages, lock, rfc3339};
 use gatewren_base::telemetry::SdNotify;
 use gatewren_gate::auth::Agents;
@@ -85,7 +85,11 @@ pub struct Server {
 impl Server {
     /// Starts the background tasks, without those that the owner has switched off.
     pub fn start_workers(&self, workers: &mut JoinSet<()>) {
-        let on = self.in_force.now().workers;
+        let on = if self.engine.catalog.is_demo {
+            WorkerSettings::NONE
+        } else {
+            self.in_force.now().workers
+        };
         self.start_observer(workers, on.observer);
         if on.sweeper {
             let engine = self.engine.clone();

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{
-    build::{backends, watch_probes},
     build_error::BuildError,
     catalog::{CatalogSources, ToolSelection, catalog_of},
+    host_parts::{backends, watch_probes},
 };
 use crate::transport::Sessions;
 use gatewren_base::config::{Dialect, LiveSettings, Settings};

@@ -16,8 +16,7 @@ pub fn instructions(catalog: &Catalog, who: &Principal) -> Option<String> {
         common = rename_words(&common, alias);
         common = common.replace("gatewren:///public", "startos:///public");
     }
-    Some(format!(
-        "{}\n\n{common}",
-        introduce(who, host_name().as_deref())
-    ))
+    // The name of the host would make a demo look like that host.
+    let name = host_name().filter(|_| !catalog.is_demo);
+    Some(format!("{}\n\n{common}", introduce(who, name.as_deref())))
 }

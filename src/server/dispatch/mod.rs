@@ -9,6 +9,7 @@ mod changes;
 mod complete;
 mod container_names;
 mod cursor;
+mod demo;
 mod discover;
 mod elicitation;
 mod engine;

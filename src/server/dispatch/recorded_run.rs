@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::call::ToolRequest;
 use super::call_log::CallLog;
+use super::demo::refusal_in_demo;
 use super::engine::Engine;
 use super::record::{Record, refusal};
 use super::tasks::call_end::{CallEnd, StopReason};
@@ -102,6 +103,11 @@ pub(super) async fn run_allowed(
     permit: Permit,
 ) -> Result<(Answer, Option<u64>), Interruption> {
     let (tool, cx) = (&request.tool, &request.cx);
+    if engine.catalog.is_demo
+        && let Some(refusal) = refusal_in_demo(tool.name())
+    {
+        return Err(refusal.into());
+    }
     let settling = tool
         .syncs_state()
         .then(|| engine.catalog.settling(cx.reference()));

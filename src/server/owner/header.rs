@@ -62,6 +62,8 @@ pub struct PageHeader<'a> {
     pub waiting: usize,
     /// The number of current problems.
     pub problems: usize,
+    /// Whether the server is invented.
+    pub is_demo: bool,
     /// The chosen theme.
     pub theme: Theme,
     /// The owner's session.
@@ -82,6 +84,7 @@ impl PageHeader<'_> {
                     (self.navigation())
                     (self.menu())
                 }
+                @if self.is_demo { p class="demo" { strong { (texts::DEMO) } " " (texts::DEMO_MEANS) } }
             }
         }
     }

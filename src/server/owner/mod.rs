@@ -73,5 +73,6 @@ mod watch_table;
 pub use diff::diff as argument_list;
 pub use owner_host::OwnerHost;
 pub use profile::profile;
+pub use samples::{ContainerSample, HostSample, SampleHistory, Samples};
 pub use site::OwnerSite;
 pub use theme::chosen_theme;

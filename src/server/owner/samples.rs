@@ -63,16 +63,15 @@ pub struct Samples {
     taken: watch::Sender<u64>,
 }
 
-impl Default for Samples {
-    fn default() -> Self {
+impl Samples {
+    /// Begins with the samples of an hour; none except in a demo.
+    pub fn begin(hour: SampleHistory) -> Self {
         Self {
-            hour: Mutex::default(),
+            hour: Mutex::new(hour),
             taken: watch::Sender::new(0),
         }
     }
-}
 
-impl Samples {
     /// Returns a copy of the last hour.
     pub fn hour(&self) -> SampleHistory {
         lock(&self.hour).clone()
@@ -195,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_container_is_measured_from_look_to_look_for_an_hour() {
-        let samples = Samples::default();
+        let samples = Samples::begin(SampleHistory::default());
         let mut before = Before::default();
         samples.add_containers(usage(5_000_000), &mut before, 0.0);
         samples.add_containers(usage(35_000_000), &mut before, 60.0);

@@ -29,6 +29,8 @@ use gatewren_store::vault::{ChangeStatus, OWNER, OfferedTool, Vault};
 
 /// The shared state of all pages.
 pub struct OwnerSite {
+    /// Whether the server is invented.
+    pub is_demo: bool,
     /// The database of agents, changes and the audit.
     pub vault: Vault,
     /// The state document of the host.
@@ -131,6 +133,7 @@ impl SignedInRequest<'_> {
             server: exact_line(server.and_then(Value::as_str).unwrap_or(self.visit.host())),
             waiting: self.site.waiting()?,
             problems: self.site.problems().len(),
+            is_demo: self.site.is_demo,
             theme: Theme::of(self.visit),
             session: self.session,
         })

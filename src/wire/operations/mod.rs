@@ -75,7 +75,7 @@ pub use engine_facts::{
     EngineFacts, EngineMountFacts, PublishedPort,
 };
 pub use firmware::{FIRMWARE_MARK, FirmwareAction, FirmwareId};
-pub use frame::{Decoder, Frame, Stream};
+pub use frame::{Decoder, Frame, MAX_FRAME_BYTES, Stream};
 pub use gatewren_base::sys::Requester;
 pub use host_files::{
     FileEntry, FileFacts, FileKind, FileList, FileMatch, FileMatches, FileWritten, HostFileList,

@@ -59,6 +59,8 @@ pub struct Catalog {
     pub server: Arc<Implementation>,
     /// The instructions for a model.
     pub instructions: Option<String>,
+    /// Whether the server is invented: no call reaches the host.
+    pub is_demo: bool,
     /// The dialect that decides the names of listed tools.
     pub dialect: Dialect,
     tools: BTreeMap<String, Arc<Tool>>,
@@ -94,6 +96,7 @@ impl Catalog {
         Self {
             server: Arc::new(server),
             instructions: None,
+            is_demo: false,
             dialect: Dialect::default(),
             tools: BTreeMap::new(),
             aliases: HashMap::new(),
