@@ -84,8 +84,14 @@ impl HttpClient {
         if host.is_empty() || authority.as_str().contains('@') {
             return Err(invalid());
         }
-        let port = authority.port_u16();
-        let port = port.unwrap_or(if is_secure { 443 } else { 80 });
+        // A port above 65535 is no port to the parser, and would become the usual one.
+        let is_bare = authority.as_str().ends_with(']') || authority.host() == authority.as_str();
+        let port = match authority.port_u16() {
+            Some(port) => port,
+            None if !is_bare => return Err(invalid()),
+            None if is_secure => 443,
+            None => 80,
+        };
         servers.check_url(is_secure, port)?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Ok(Self {
@@ -243,6 +249,31 @@ mod tests {
             let client = HttpClient::new(url, servers, &ServerVerification::Machine);
             let refused = client.err().unwrap().to_string();
             assert!(refused.contains("port 443"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_does_not_exist_is_not_replaced_by_the_usual_one() {
+        let new = |url: &str| {
+            let servers = AllowedServers::Https;
+            HttpClient::new(url, servers, &ServerVerification::Machine).map(|client| client.port)
+        };
+        for bad in [
+            "https://a.lan:84430/",
+            "https://a.lan:/",
+            "https://[::1]:70000/",
+        ] {
+            assert!(
+                matches!(new(bad), Err(HttpClientError::Address(URL_FORM))),
+                "{bad}"
+            );
+        }
+        for (url, port) in [
+            ("https://a.lan/", 443),
+            ("https://[::1]/", 443),
+            ("https://[::1]:8443/", 8443),
+        ] {
+            assert_eq!(new(url).unwrap(), port, "{url}");
         }
     }
 

@@ -197,10 +197,7 @@ pub const NOTICES: [(&str, &str); 20] = [
     ("freeze", "The container was frozen."),
     ("unfreeze", "The container runs again."),
     ("seen", "The alerts are marked as seen."),
-    (
-        "device-added",
-        "This device was added. It has got a first message.",
-    ),
+    ("device-added", "This device was added, and got a message."),
     ("channel-removed", "Removed."),
     ("test-sent", "The test was sent."),
     ("working", "It is still under way. Activity shows its end."),

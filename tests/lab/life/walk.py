@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """A newcomer's walk, on a box that has nothing but the package: from the install to the first answer, as they type it."""
 
+import fcntl
+import struct
 import time
 
 from box import *  # noqa: F403
@@ -17,6 +19,7 @@ def main():
     seen_by_its_owner()
     again()
     another_port()
+    push_services()
     purged()
     finish()
 
@@ -111,13 +114,44 @@ def another_port():
         expect(":9443/mcp" in line, line)
 
 
+def reaches(address, port):
+    """Whether a process in the group of the service, and so under its rules, reaches the address."""
+    line = f"echo $$ >/sys/fs/cgroup/system.slice/gatewren.service/cgroup.procs && exec 3<>/dev/tcp/{address}/{port}"
+    code, _ = run("timeout", "3", "bash", "-c", line, ok=False)
+    return code == 0
+
+
+def own_address(address):
+    """Gives this box the address, which is of RFC 5737 and so not of the local network. The box has no ip(8)."""
+    SIOCSIFADDR = 0x8916
+    request = struct.pack("16sH2x4s8x", b"lo:public", socket.AF_INET, socket.inet_aton(address))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFADDR, request)
+
+
+def push_services():
+    public, port = "203.0.113.7", 8000
+    own_address(public)
+    with socket.create_server((public, port)), check("notify push on lets the service reach the internet, and off no longer"):
+        expect(not reaches(public, port), "the service reaches a public address before")
+        words = gatewren("notify", "push", "on")
+        expect("the service can reach push services" in words, words)
+        expect(reaches(public, port), "the service reaches no public address after push on")
+        expect("nothing to change" in gatewren("notify", "push", "on"), "a second time changes something")
+        gatewren("notify", "push", "off")
+        expect(not reaches(public, port), "the service reaches a public address after push off")
+        expect(json.loads(gatewren("status", "--json"))["serving"], "the service does not serve")
+        gatewren("notify", "push", "on")
+
+
 def purged():
-    with check("a purge takes with it what init wrote"):
+    with check("a purge takes with it what init and notify push on wrote"):
         gatewren("init", "--yes", "--profile", "home")
         backups = "/var/backups/gatewren"
         expect(os.path.isdir(backups), "the profile home has made no place for backups")
         apt("purge", "gatewren")
-        paths = ["/etc/gatewren", "/etc/systemd/system/gatewren.socket.d", backups]
+        units = "/etc/systemd/system/gatewren"
+        paths = ["/etc/gatewren", f"{units}.socket.d", f"{units}.service.d", backups]
         left = [path for path in paths if os.path.exists(path)]
         expect(left == [], left)
 
