@@ -97,7 +97,7 @@ impl TrialWords {
             "\
 {title} Press Ctrl-C to stop it.
 
-  Control page   {page}{code}
+  Owner's page   {page}{code}
   MCP address    {}
 
 Connect Claude Code (paste this into another terminal):

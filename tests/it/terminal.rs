@@ -35,7 +35,7 @@ fn a_trial_says_what_to_do_without_log_lines_and_secrets() {
     let token = fs::read_to_string(home.join("token-operate")).unwrap();
     assert!(!text.contains("INFO") && !text.contains("gw_"), "{text}");
     assert!(text.contains("\u{1b}[1mhttps://localhost:"), "{text}");
-    let places = ["Control page", "MCP address", "claude mcp add", "Then ask:"];
+    let places = ["Owner's page", "MCP address", "claude mcp add", "Then ask:"];
     let places = places.map(|words| {
         text.find(words)
             .unwrap_or_else(|| panic!("{words}: {text}"))
