@@ -28,6 +28,7 @@ mod demo;
 mod diagnose;
 mod dialect;
 mod disk_space;
+mod doctor_on_page;
 mod engine_backups;
 mod engine_confinement;
 mod engine_files;

@@ -19,8 +19,9 @@ use super::{
     schedules, service, stores, watches, workers,
 };
 use gatewren_base::config::Settings;
-use gatewren_base::sys::Requester;
+use gatewren_base::sys::{Requester, now_ms};
 use gatewren_host::helper_client::HelperClient;
+use gatewren_store::vault::{DoctorFinding, DoctorReport};
 
 /// Exit code: something needs attention.
 const WARNINGS: u8 = 1;
@@ -184,6 +185,8 @@ async fn check_as_service(
     if let (Some((server, at)), false) = (way, args.no_self_test) {
         report.report_finding(call::look(server, &vault, at).await);
     }
+    // For the owner's page. A vault that cannot be written was found above, and nothing here depends on it.
+    let _ = vault.doctor_report().keep(report.for_the_page()).await;
 }
 
 /// The findings; text is printed as they are found, because some checks take a while.
@@ -204,6 +207,20 @@ impl Report {
     fn report_all(&mut self, findings: Vec<Finding>) {
         for finding in findings {
             self.report_finding(finding);
+        }
+    }
+
+    /// What needs attention, which the owner's page shows until the next run.
+    fn for_the_page(&self) -> DoctorReport {
+        let needs = |one: &&Finding| one.state >= FindingState::Warning;
+        let kept = |one: &Finding| DoctorFinding {
+            is_problem: one.state == FindingState::Problem,
+            seen: one.seen.clone(),
+            remedy: one.remedy.clone(),
+        };
+        DoctorReport {
+            at_ms: now_ms(),
+            findings: self.found.iter().filter(needs).map(kept).collect(),
         }
     }
 

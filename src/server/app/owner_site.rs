@@ -12,7 +12,7 @@ use gatewren_host::helper_client::HelperClient;
 use gatewren_host::observer::Observer;
 use gatewren_host::sampler::UsageSampler;
 use gatewren_store::state::State;
-use gatewren_store::vault::Vault;
+use gatewren_store::vault::{AuditReaders, Vault};
 
 /// What the owner's pages use beside the databases.
 pub struct OwnerParts {
@@ -41,6 +41,7 @@ pub fn site(vault: &Vault, state: &State, live: &LiveSettings, parts: OwnerParts
     OwnerSite {
         is_demo: parts.history.is_some(),
         vault: vault.clone(),
+        audit: Arc::new(AuditReaders::of(vault)),
         state: state.clone(),
         live: live.clone(),
         logins: Arc::new(Logins::new(vault.clone(), live.clone())),

@@ -23,7 +23,7 @@ use gatewren_gate::owner_actions;
 use gatewren_gate::owner_actions::{
     PolicyPreview, change_lines, expires_soon, gives_more_access, token_status,
 };
-use gatewren_store::vault::{Agent, AuditReader, CallFilter};
+use gatewren_store::vault::{Agent, CallFilter};
 
 /// The number of its calls that are listed; the audit has all.
 const CALLS: u32 = 10;
@@ -281,22 +281,27 @@ fn token_forms(asked: &SignedInRequest<'_>, agent: &Agent) -> Markup {
 }
 
 fn last_calls(asked: &SignedInRequest<'_>, agent: &Agent) -> Result<Markup, PageError> {
-    let audit = AuditReader::open(&asked.site.file("vault.db"))?;
     let wanted = |outcome: Option<&str>, limit| CallFilter {
         agent: Some(agent.id.clone()),
         outcome: outcome.map(str::to_owned),
         limit,
         ..CallFilter::default()
     };
-    let calls = audit.calls(&wanted(None, CALLS))?;
-    let refused = audit.calls(&wanted(Some("refused"), CALLS))?;
+    let (calls, refused, run_after) = asked.site.audit.read(|audit| {
+        let refused = audit.calls(&wanted(Some("refused"), CALLS))?;
+        Ok::<_, PageError>((
+            audit.calls(&wanted(None, CALLS))?,
+            refused,
+            audit.run_after()?,
+        ))
+    })?;
     let all = format!("/owner/activity?agent={}", agent.id);
     Ok(html! {
-        (calls_table(texts::LAST_CALLS, &calls, audit.run_after()?))
+        (calls_table(texts::LAST_CALLS, &calls, run_after))
         p { a href=(all) { (texts::ALL_CALLS) } }
         @if !refused.is_empty() {
             h2 { (texts::REFUSALS) }
-            (calls_table(texts::REFUSALS, &refused, audit.run_after()?))
+            (calls_table(texts::REFUSALS, &refused, run_after))
         }
     })
 }

@@ -18,7 +18,7 @@ use super::texts;
 use gatewren_base::sys::sanitize_lines;
 use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions::{CallStatus, export_header};
-use gatewren_store::vault::{AuditCall, AuditLine, AuditReader, ChainVerification, ExactArguments};
+use gatewren_store::vault::{AuditCall, AuditLine, ChainVerification, ExactArguments};
 
 /// The number of calls that are listed; an earlier time shows earlier ones.
 const LISTED: u32 = 100;
@@ -33,12 +33,13 @@ pub async fn page(asked: &SignedInRequest<'_>) -> PageResult {
         wrong,
     } = ActivityFilter::of(asked, LISTED);
     let verify = asked.visit.query("verify").is_some();
-    let file = asked.site.file("vault.db");
+    let readers = asked.site.audit.clone();
     // On a blocking thread: verification reads every row.
     let read = tokio::task::spawn_blocking(move || {
-        let audit = AuditReader::open(&file)?;
-        let chain = verify.then(|| audit.verify()).transpose()?;
-        Ok::<_, PageError>((audit.calls(&wanted)?, audit.run_after()?, chain))
+        readers.read(|audit| {
+            let chain = verify.then(|| audit.verify()).transpose()?;
+            Ok::<_, PageError>((audit.calls(&wanted)?, audit.run_after()?, chain))
+        })
     });
     let (calls, run_after, chain) = read.await.map_err(|_| PageError::Unavailable)??;
     let content = html! {
@@ -92,9 +93,11 @@ const REASON: &str = "Reason";
 
 /// Renders one call in full.
 pub fn call(asked: &SignedInRequest<'_>, id: &str) -> PageResult {
-    let audit = AuditReader::open(&asked.site.file("vault.db"))?;
-    let call = audit.call(id)?.ok_or(PageError::Absent)?;
-    let status = CallStatus::of(&call, audit.run_after()?);
+    let (call, run_after) = asked.site.audit.read(|audit| {
+        let call = audit.call(id)?.ok_or(PageError::Absent)?;
+        Ok::<_, PageError>((call, audit.run_after()?))
+    })?;
+    let status = CallStatus::of(&call, run_after);
     let end = call.ended.as_ref();
     let number = |number: Option<i64>| number.map(|number| number.to_string());
     let rows = [
@@ -166,9 +169,8 @@ fn pretty_print(arguments: &str) -> String {
 
 /// Returns every row with its hashes, as `gatewren audit export` prints them.
 pub fn export(asked: &SignedInRequest<'_>) -> PageResult {
-    let audit = AuditReader::open(&asked.site.file("vault.db"))?;
     let (mut lines, mut is_whole) = (Vec::new(), true);
-    audit.rows(None, |line| {
+    let take = |line| {
         let value = match line {
             AuditLine::Beginning(beginning) => export_header(&beginning),
             AuditLine::Row(row) => Value::Object(row),
@@ -181,7 +183,9 @@ pub fn export(asked: &SignedInRequest<'_>) -> PageResult {
         } else {
             ControlFlow::Break(())
         }
-    })?;
+    };
+    let readers = &asked.site.audit;
+    readers.read(|audit| audit.rows(None, take))?;
     if !is_whole {
         return Err(PageError::Refused(texts::LARGE_EXPORT.to_owned()));
     }

@@ -18,7 +18,7 @@ use super::parts::name;
 use super::site::{OwnerSite, PageResult, SignedInRequest};
 use super::status_times::status_times;
 use super::usage_charts::{ChartSpan, container_charts};
-use gatewren_store::vault::{AuditCall, AuditReader, CallFilter};
+use gatewren_store::vault::{AuditCall, CallFilter};
 
 /// The number of listed calls.
 const CALLS: usize = 10;
@@ -86,16 +86,13 @@ fn periods(id: &str, current: ChartSpan) -> Markup {
 
 /// The newest calls about a container, on a blocking thread: the audit has no index of targets.
 async fn calls_about(site: &OwnerSite, id: &str) -> Result<(Vec<AuditCall>, i64), PageError> {
-    let (file, target) = (site.file("vault.db"), id.to_owned());
-    let read = move || {
-        let audit = AuditReader::open(&file)?;
-        let wanted = CallFilter {
-            target: Some(target),
-            limit: READ_CALLS,
-            ..CallFilter::default()
-        };
-        Ok((audit.calls(&wanted)?, audit.run_after()?))
+    let readers = site.audit.clone();
+    let wanted = CallFilter {
+        target: Some(id.to_owned()),
+        limit: READ_CALLS,
+        ..CallFilter::default()
     };
+    let read = move || readers.read(|audit| Ok((audit.calls(&wanted)?, audit.run_after()?)));
     let read = tokio::task::spawn_blocking(read).await;
     read.map_err(|_| PageError::Unavailable)?
 }

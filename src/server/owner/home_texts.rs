@@ -7,6 +7,8 @@ pub const HEALTH: &str = "Health";
 pub const NO_PROBLEM: &str = "The server knows of no problem.";
 pub const FULL_CHECK: &str = "For a full check, run on the server:";
 pub const DOCTOR: &str = "sudo gatewren doctor";
+pub const DOCTOR_FOUND: &str = "Found by doctor:";
+pub const DOCTOR_FOUND_NOTHING: &str = "Doctor found nothing to do,";
 pub const NOT_VISIBLE: &str = "Not visible:";
 pub const REMEDY_DISK: &str =
     "Find what fills it: sudo du -xhd 3 / | sort -h | tail. Or ask an assistant.";

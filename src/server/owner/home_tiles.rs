@@ -13,7 +13,7 @@ use super::site::OwnerSite;
 use super::usage_charts::host_charts;
 use gatewren_base::sys::now_ms;
 use gatewren_gate::owner_actions::expires_soon;
-use gatewren_store::vault::{Agent, ChangeStatus};
+use gatewren_store::vault::{Agent, ChangeStatus, DoctorReport};
 
 const DAY_MS: u64 = 24 * 3_600_000;
 
@@ -28,7 +28,7 @@ pub async fn tiles(site: &OwnerSite) -> Result<Markup, PageError> {
     Ok(html! {
         div class="tiles" {
             (waiting_tile(site)?)
-            (health_tile(site, &current))
+            (health_tile(site, &current)?)
             (assistants_tile(site, &current)?)
             section class="whole" { h2 { (texts::SERVER) } (host_charts(site).await) }
         }
@@ -54,7 +54,7 @@ fn waiting_tile(site: &OwnerSite) -> Result<Markup, PageError> {
     })
 }
 
-fn health_tile(site: &OwnerSite, agents: &[&Agent]) -> Markup {
+fn health_tile(site: &OwnerSite, agents: &[&Agent]) -> Result<Markup, PageError> {
     let problems = site.problems();
     let now = now_ms();
     let expiring: Vec<_> = agents
@@ -62,7 +62,8 @@ fn health_tile(site: &OwnerSite, agents: &[&Agent]) -> Markup {
         .filter(|agent| expires_soon(agent, now).is_some())
         .collect();
     let class = (!problems.is_empty()).then_some("notice bad");
-    html! {
+    let report = site.vault.doctor_report().last()?;
+    Ok(html! {
         section class=[class] {
             h2 { (texts::HEALTH) }
             @if problems.is_empty() && expiring.is_empty() { p { (texts::NO_PROBLEM) } }
@@ -81,8 +82,31 @@ fn health_tile(site: &OwnerSite, agents: &[&Agent]) -> Markup {
                     li { (texts::TOKEN_EXPIRES) " " a href=(format!("/owner/agents/{}", agent.id)) { (name(&agent.name)) } }
                 }
             }
+            @if let Some(report) = &report { (last_check(report)) }
             p class="soft" { (texts::FULL_CHECK) " " code { (texts::DOCTOR) } }
             (not_visible(site))
+        }
+    })
+}
+
+/// Renders what doctor found when it last ran, with what to do.
+fn last_check(report: &DoctorReport) -> Markup {
+    let count = report.findings.len();
+    html! {
+        @if count == 0 {
+            p { (texts::DOCTOR_FOUND_NOTHING) " " (time(report.at_ms)) }
+        } @else {
+            details id="doctor" {
+                summary { (texts::DOCTOR_FOUND) " " (count) " · " (time(report.at_ms)) }
+                ul {
+                    @for finding in &report.findings {
+                        li {
+                            @if finding.is_problem { strong { (name(&finding.seen)) } } @else { (name(&finding.seen)) }
+                            @if let Some(remedy) = &finding.remedy { br; code { (name(remedy)) } }
+                        }
+                    }
+                }
+            }
         }
     }
 }

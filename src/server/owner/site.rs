@@ -25,7 +25,7 @@ use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions::OwnerContext;
 use gatewren_host::sampler::Readings;
 use gatewren_store::state::State;
-use gatewren_store::vault::{ChangeStatus, OWNER, OfferedTool, Vault};
+use gatewren_store::vault::{AuditReaders, ChangeStatus, OWNER, OfferedTool, Vault};
 
 /// The shared state of all pages.
 pub struct OwnerSite {
@@ -33,6 +33,8 @@ pub struct OwnerSite {
     pub is_demo: bool,
     /// The database of agents, changes and the audit.
     pub vault: Vault,
+    /// Reads the audit.
+    pub audit: Arc<AuditReaders>,
     /// The state document of the host.
     pub state: State,
     /// The current settings.
@@ -87,14 +89,14 @@ impl OwnerSite {
         self.live.read(|settings| settings.spaces.clone())
     }
 
-    /// The offered tools.
-    pub fn tools(&self) -> Result<Vec<OfferedTool>, PageError> {
-        Ok(self.vault.offer().tools()?)
-    }
-
     /// The path of a file in the state directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.live.read(|settings| settings.state_dir.join(name))
+    }
+
+    /// The offered tools.
+    pub fn tools(&self) -> Result<Vec<OfferedTool>, PageError> {
+        Ok(self.vault.offer().tools()?)
     }
 }
 

@@ -92,7 +92,8 @@ async fn on_host(shell: Arc<Shell>, asked: OnHost, cx: Cx) -> Result<Answer> {
     let kept = shell.outputs().clone();
     let shell = shell.view_for(&cx.caller().reach, cx.reference());
     let outcome = shell.host(call).await.map_err(failed)?;
-    Ok(answer(&kept, ShellOutcome { note, ..outcome }, &cx))
+    let outcome = ShellOutcome { note, ..outcome };
+    Ok(answer(&kept, outcome, asked.timeout_s, &cx))
 }
 
 /// Run a command in a running container with `/bin/sh -c`, a clean environment, no input and no terminal. Returns exit
@@ -133,7 +134,12 @@ async fn in_container(shell: Arc<Shell>, asked: InContainer, cx: Cx) -> Result<A
     let kept = shell.outputs().clone();
     let shell = shell.view_for(&cx.caller().reach, cx.reference());
     let outcome = shell.container(&asked.container, call).await;
-    Ok(answer(&kept, outcome.map_err(failed)?, &cx))
+    Ok(answer(
+        &kept,
+        outcome.map_err(failed)?,
+        asked.timeout_s,
+        &cx,
+    ))
 }
 
 /// Returns the program: exactly one of the two arguments.
@@ -154,9 +160,9 @@ pub fn program(
 }
 
 /// The text is neutralised, because terminal control sequences would take effect in the terminal that shows it.
-fn answer(kept: &StoredOutputs, mut outcome: ShellOutcome, cx: &Cx) -> Answer {
+fn answer(kept: &StoredOutputs, mut outcome: ShellOutcome, timeout: Timeout, cx: &Cx) -> Answer {
     let text = if cx.is_in_dialect() {
-        text_in_dialect(&outcome)
+        text_in_dialect(&outcome, timeout)
     } else {
         text(&outcome)
     };
@@ -206,7 +212,7 @@ fn text(outcome: &ShellOutcome) -> String {
 
 /// Describes the result as `StartOS` does: the output, then the exit code, -1 for a command that a signal ended. What
 /// was printed before a timeout is not left out.
-fn text_in_dialect(outcome: &ShellOutcome) -> String {
+fn text_in_dialect(outcome: &ShellOutcome, timeout: Timeout) -> String {
     let mut text = neutralise(&outcome.stdout).into_owned();
     if !outcome.stderr.is_empty() {
         let _ = write!(text, "\n[stderr]\n{}", neutralise(&outcome.stderr));
@@ -215,7 +221,7 @@ fn text_in_dialect(outcome: &ShellOutcome) -> String {
         text.push_str("(no output)");
     }
     if outcome.timed_out {
-        let seconds = Duration::from_millis(outcome.duration_ms).as_secs();
+        let seconds = timeout.seconds().as_secs();
         let _ = write!(text, "\nCommand timed out after {seconds} seconds");
     } else {
         let _ = write!(text, "\n[exit code: {}]", outcome.exit_code.unwrap_or(-1));

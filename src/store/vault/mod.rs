@@ -37,6 +37,7 @@ pub use audit::entry::{AuditEntry, AuditId, AuditOutcome};
 pub use audit::exact::{ExactArguments, SealedArgumentsCount};
 pub use audit::hours::HourOfCalls;
 pub use audit::reader::{AuditExportHeader, AuditLine, AuditReader};
+pub use audit::readers::AuditReaders;
 pub use audit::sealing::{KeyPair, OpeningKey};
 pub use audit::table::{AuditTable, ReadRecord, WrittenIntent};
 pub use audit::trim::AuditRetention;
@@ -47,6 +48,7 @@ pub use store::Vault;
 pub use work::change::{Change, ChangeStatus, NewChange, arguments_sha256};
 pub use work::change_runs::{ChangeEnd, KEPT_MS as CHANGE_KEPT_MS, StartedChange};
 pub use work::changes::{Decision, DecisionOutcome, OpenChangeLimits, ProposalOutcome};
+pub use work::doctor_report::{DoctorFinding, DoctorReport};
 pub use work::offered_tools::OfferedTool;
 pub use work::poll::{PolledRow, VaultPoller, WaitingChange};
 pub use work::push_devices::{

@@ -11,6 +11,7 @@ use super::audit::row_job::AuditRowContext;
 use super::error::VaultError;
 use super::ids::IdGenerator;
 use super::job::Durability;
+use super::open;
 use super::writer::VaultWriter;
 use gatewren_base::sys::{lock, random_bytes};
 
@@ -19,6 +20,8 @@ pub(super) struct SharedVault {
     pub writer: VaultWriter,
     /// Separate from the writing connection, so that a read never waits for a commit.
     pub reader: Mutex<Connection>,
+    /// An idle connection for reads that take a while, during which others must be able to read.
+    pub long_reader: Mutex<Option<Connection>>,
     /// Counts changes to the agents, including those by other processes.
     pub agent_changes: watch::Sender<u64>,
     /// Counts changes to the inbox and its grants, including those by other processes.
@@ -42,6 +45,22 @@ impl SharedVault {
     ) -> Result<T, VaultError> {
         let reader = lock(&self.reader);
         work(&reader).map_err(|cause| VaultError::from_sqlite(&self.trail.path, doing, &cause))
+    }
+
+    /// Reads what takes a while, on a connection of its own. An idle one is used again: opening one reads the whole
+    /// schema.
+    pub(super) fn read_long<T>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, VaultError> {
+        let path = &self.trail.path;
+        let idle = lock(&self.long_reader).take();
+        let connection = idle.map_or_else(|| open::reading(path), Ok)?;
+        let read =
+            work(&connection).map_err(|cause| VaultError::from_sqlite(path, doing, &cause))?;
+        *lock(&self.long_reader) = Some(connection);
+        Ok(read)
     }
 
     /// Writes data that must survive a crash of the process. A power cut may undo the write, which is acceptable

@@ -28,6 +28,7 @@ use super::migration::STEPS;
 use super::open;
 use super::shared::SharedVault;
 use super::work::changes::ChangeTable;
+use super::work::doctor_report::DoctorReportTable;
 use super::work::offered_tools::OfferTable;
 use super::work::push_devices::PushDeviceTable;
 use super::work::schedules::ScheduleTable;
@@ -75,6 +76,7 @@ impl Vault {
             }),
             writer,
             reader: Mutex::new(reading),
+            long_reader: Mutex::default(),
             agent_changes: changes,
             inbox_changes: inbox,
             watch_changes: watches,
@@ -112,6 +114,11 @@ impl Vault {
     /// The tokens of those programs.
     pub fn oauth_links(&self) -> OauthLinkTable<'_> {
         OauthLinkTable::new(&self.shared)
+    }
+
+    /// What doctor found when it last ran.
+    pub fn doctor_report(&self) -> DoctorReportTable<'_> {
+        DoctorReportTable::new(&self.shared)
     }
 
     /// The tools that policies can refer to.

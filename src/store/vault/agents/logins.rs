@@ -213,7 +213,7 @@ impl<'a> LoginTable<'a> {
     pub fn list(&self) -> Result<Vec<Login>, VaultError> {
         let query = format!("SELECT {COLUMNS} FROM login ORDER BY created_ms DESC, id");
         self.0.read("list the logins", |connection| {
-            let mut select = connection.prepare(&query)?;
+            let mut select = connection.prepare_cached(&query)?;
             select.query_map([], login)?.collect()
         })
     }

@@ -158,7 +158,7 @@ impl<'a> AgentTable<'a> {
         let query = format!("SELECT {COLUMNS} FROM agent ORDER BY created_ms, id");
         self.0.read("list the agents", |connection| {
             connection
-                .prepare(&query)?
+                .prepare_cached(&query)?
                 .query_map([], agent)?
                 .collect::<Result<_, _>>()
         })

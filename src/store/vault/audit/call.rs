@@ -126,7 +126,7 @@ pub(in crate::vault) fn list(
         ORDER BY i.seq DESC LIMIT :limit",
         calls(connection)?
     );
-    let mut statement = connection.prepare(&query)?;
+    let mut statement = connection.prepare_cached(&query)?;
     let values = named_params! {
         ":agent": wanted.agent, ":tool": wanted.tool, ":target": wanted.target,
         ":decision": wanted.decision, ":outcome": wanted.outcome,
@@ -145,7 +145,7 @@ pub(in crate::vault) fn find(
         calls(connection)?
     );
     let seq = name.parse::<i64>().ok();
-    let mut statement = connection.prepare(&query)?;
+    let mut statement = connection.prepare_cached(&query)?;
     statement.query_row((name, seq), read).optional()
 }
 

@@ -5,7 +5,6 @@ use rusqlite::params;
 use super::table::AuditTable;
 use super::uses::CallCounts;
 use crate::vault::error::VaultError;
-use crate::vault::open;
 use crate::vault::row::{from_column, to_column};
 
 /// The most rows of the audit that are read, the newest.
@@ -36,10 +35,9 @@ impl AuditTable<'_> {
                 coalesce((SELECT seq FROM audit WHERE at_ms < ?1 ORDER BY seq DESC LIMIT 1), 0),
                 (SELECT coalesce(max(seq), 0) FROM audit) - ?2)
             GROUP BY i.agent, begin";
-        let path = &self.shared().trail.path;
-        let connection = open::reading(path)?;
-        let count = || -> rusqlite::Result<Vec<HourOfCalls>> {
-            let mut select = connection.prepare(QUERY)?;
+        let doing = "count the calls of each hour in the audit";
+        self.shared().read_long(doing, |connection| {
+            let mut select = connection.prepare_cached(QUERY)?;
             let hours = select.query_map(params![to_column(since_ms), MAX_ROWS], |row| {
                 Ok(HourOfCalls {
                     agent: row.get("agent")?,
@@ -51,9 +49,6 @@ impl AuditTable<'_> {
                 })
             })?;
             hours.collect()
-        };
-        count().map_err(|cause| {
-            VaultError::from_sqlite(path, "count the calls of each hour in the audit", &cause)
         })
     }
 }

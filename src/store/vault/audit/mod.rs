@@ -10,6 +10,7 @@ pub mod entry;
 pub mod exact;
 pub mod hours;
 pub mod reader;
+pub mod readers;
 pub mod row;
 pub mod row_job;
 pub mod schema;

@@ -186,6 +186,7 @@ mod tests {
     use super::super::chain::ChainFault;
     use super::super::columns::{HASHED, UNHASHED, WITHOUT_REASON};
     use super::super::reader::AuditReader;
+    use super::super::readers::AuditReaders;
     use super::super::table::*;
     use crate::vault::migration::STEPS;
     use crate::vault::store::Vault;
@@ -269,6 +270,24 @@ mod tests {
             .execute_batch("UPDATE audit SET at_ms = 5 WHERE seq <= 2")
             .unwrap();
         assert_eq!(counts(6), (3, 1));
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_is_used_again_sees_the_rows_of_meanwhile() {
+        let scratch = Scratch::new();
+        let (vault, _) = six_rows(&scratch).await;
+        let readers = AuditReaders::of(&vault);
+        let calls = || readers.read(|audit| audit.calls(&nine())).unwrap().len();
+        assert_eq!(calls(), 3);
+        vault.audit().intent(entry(&json!({}))).await.unwrap();
+        assert_eq!(calls(), 4);
+        let failed = readers.read(|_| Err::<(), _>(VaultError::Stopped));
+        assert!(failed.is_err());
+        let both = readers.read(|outer| {
+            let inner = readers.read(|inner| inner.calls(&nine()))?;
+            Ok::<_, VaultError>((outer.calls(&nine())?.len(), inner.len()))
+        });
+        assert_eq!(both.unwrap(), (4, 4), "two at the same time");
     }
 
     #[tokio::test]

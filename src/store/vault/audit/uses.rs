@@ -4,7 +4,6 @@ use rusqlite::named_params;
 
 use super::table::AuditTable;
 use crate::vault::error::VaultError;
-use crate::vault::open;
 use crate::vault::row::{from_column, to_column};
 
 /// The most agents and addresses in an answer, the newest first.
@@ -58,16 +57,16 @@ impl AuditTable<'_> {
                 count(*) FILTER (WHERE outcome = 'refused') AS refused
             FROM audit
             WHERE seq > coalesce((SELECT seq FROM audit WHERE at_ms < ?1 ORDER BY seq DESC LIMIT 1), 0)";
-        let path = &self.shared().trail.path;
-        let connection = open::reading(path)?;
-        let counts = connection.query_row(QUERY, [to_column(since_ms)], |row| {
-            Ok(CallCounts {
-                calls: from_column(row, "calls")?,
-                refused: from_column(row, "refused")?,
+        let shared = self.shared();
+        shared.read_long("count the calls in the audit", |connection| {
+            let mut select = connection.prepare_cached(QUERY)?;
+            select.query_row([to_column(since_ms)], |row| {
+                Ok(CallCounts {
+                    calls: from_column(row, "calls")?,
+                    refused: from_column(row, "refused")?,
+                })
             })
-        });
-        counts
-            .map_err(|cause| VaultError::from_sqlite(path, "count the calls in the audit", &cause))
+        })
     }
 
     /// Returns the calls since a time that were allowed and were no reads, of one agent by its id or of all: at most
@@ -87,13 +86,12 @@ impl AuditTable<'_> {
                 AND audit.risk NOT IN ('read', 'scan', 'reveal') AND audit.decision IN ('allow', 'confirmed', 'granted', 'approved')
                 AND (:agent IS NULL OR audit.agent = :agent)
             GROUP BY audit.agent, audit.tool, audit.target ORDER BY last DESC LIMIT :most";
-        let path = &self.shared().trail.path;
-        let connection = open::reading(path)?;
-        let find = || -> rusqlite::Result<Vec<AgentChanges>> {
+        let shared = self.shared();
+        shared.read_long("list the changes in the audit", |connection| {
             let values = named_params! {
                 ":since": to_column(since_ms), ":agent": agent, ":most": MAX_USES
             };
-            let mut select = connection.prepare(QUERY)?;
+            let mut select = connection.prepare_cached(QUERY)?;
             let calls = select.query_map(values, |row| {
                 Ok(AgentChanges {
                     name: row.get("name")?,
@@ -104,9 +102,7 @@ impl AuditTable<'_> {
                 })
             })?;
             calls.collect()
-        };
-        find()
-            .map_err(|cause| VaultError::from_sqlite(path, "list the changes in the audit", &cause))
+        })
     }
 
     /// Returns which agents made calls from `since_ms` to `until_ms`, both in milliseconds since 1970: at most 200
@@ -121,14 +117,12 @@ impl AuditTable<'_> {
             WHERE audit.kind = 'intent' AND audit.agent LIKE 'agent\\_%' ESCAPE '\\'
                 AND audit.at_ms BETWEEN :since AND :until
             GROUP BY audit.agent, audit.address ORDER BY first DESC LIMIT :most";
-        // A connection of its own: a long audit takes a while, and others must be able to read.
-        let path = &self.shared().trail.path;
-        let connection = open::reading(path)?;
-        let find = || -> rusqlite::Result<Vec<AgentUse>> {
+        let shared = self.shared();
+        shared.read_long("list the agents in the audit", |connection| {
             let values = named_params! {
                 ":since": to_column(since_ms), ":until": to_column(until_ms), ":most": MAX_USES
             };
-            let mut select = connection.prepare(QUERY)?;
+            let mut select = connection.prepare_cached(QUERY)?;
             let uses = select.query_map(values, |row| {
                 Ok(AgentUse {
                     name: row.get("name")?,
@@ -138,8 +132,6 @@ impl AuditTable<'_> {
                 })
             })?;
             uses.collect()
-        };
-        find()
-            .map_err(|cause| VaultError::from_sqlite(path, "list the agents in the audit", &cause))
+        })
     }
 }
