@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::support::command::tell_by;
+use crate::support::client::Client;
+use crate::support::command::{add_agent, tell_by};
 use crate::support::machine::{IN_TIME, is_root, wait_until};
 use crate::support::manual::gatewren;
 use crate::support::server::{server, shared};
@@ -402,4 +403,23 @@ fn the_list_is_the_same_each_time_and_says_what_each_tool_does() {
         let hint = &tool["annotations"]["readOnlyHint"];
         assert_eq!(hint.as_bool().unwrap_or(false), reads, "{name}");
     }
+}
+
+#[test]
+fn an_error_names_no_tool_that_the_agent_does_not_have() {
+    let server = server().policy("observe").settings("").start();
+    let refused = |client: &Client| {
+        let call = client.call("container_info", json!({ "container": "nowhere" }));
+        call.send().failure()
+    };
+    let whole = refused(&server.client());
+    assert!(whole.contains("container_list"), "{whole}");
+    let options = ["--policy", "observe", "--tool", "container_list=deny"];
+    let less = add_agent(&server.state_dir(), "less", &options);
+    let client = server.client().with_token(less["token"].as_str().unwrap());
+    let discover = client.modern("server/discover");
+    wait_until("it comes in", IN_TIME, || discover.send().status != 401);
+    let cut = refused(&client);
+    assert!(!cut.contains("container_list"), "{cut}");
+    assert!(cut.contains("nowhere"), "it says what failed: {cut}");
 }

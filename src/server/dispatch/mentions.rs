@@ -97,8 +97,10 @@ fn end_of_sentence(text: &str) -> Option<usize> {
     let mut ends = ends.filter_map(|at| {
         let after = text.get(at..)?;
         let begin = after.trim_start();
-        // A small letter follows an abbreviation, such as "e.g.".
-        let is_begin = begin.starts_with(|c: char| !c.is_ascii_lowercase());
+        // A small letter follows an abbreviation, such as "e.g.", or begins the name of a tool.
+        let word = begin.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let is_name = word.take(1).any(|word| word.contains('_'));
+        let is_begin = is_name || begin.starts_with(|c: char| !c.is_ascii_lowercase());
         let is_end = begin.len() < after.len() && is_begin;
         is_end.then(|| text.len() - begin.len())
     });

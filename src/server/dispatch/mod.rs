@@ -13,6 +13,7 @@ mod demo;
 mod discover;
 mod elicitation;
 mod engine;
+mod error_words;
 mod host_rights;
 mod in_flight;
 mod included;

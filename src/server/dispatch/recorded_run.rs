@@ -6,10 +6,12 @@ use super::call::ToolRequest;
 use super::call_log::CallLog;
 use super::demo::refusal_in_demo;
 use super::engine::Engine;
+use super::error_words;
 use super::record::{Record, refusal};
 use super::tasks::call_end::{CallEnd, StopReason};
 use gatewren_base::sys::{Requester, beside_intent, on_behalf_of};
 use gatewren_base::telemetry::redact_text;
+use gatewren_gate::auth::Principal;
 use gatewren_gate::policy::{Verdict, stricter_argument};
 use gatewren_store::vault::WrittenIntent;
 use gatewren_wire::protocol::RpcError;
@@ -36,6 +38,7 @@ fn denial(request: &ToolRequest) -> String {
 /// Runs the tool and records how it ended. Dropping the future ends what the tool runs, and records that.
 pub(super) async fn run_recorded(
     engine: Arc<Engine>,
+    who: Principal,
     request: ToolRequest,
     verdict: Verdict,
     mut record: Record,
@@ -67,6 +70,7 @@ pub(super) async fn run_recorded(
         }
         Err(Interruption::Failed(error)) => {
             record.fail(&error.message);
+            let error = error_words::for_agent(&engine.catalog, &who, error);
             Ok(Answer::from(error).into_result())
         }
         Err(Interruption::Ask(question)) => {

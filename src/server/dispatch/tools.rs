@@ -16,6 +16,7 @@ use super::container_names::{
 };
 use super::elicitation::{StateBinding, arguments, ask, inputs, name, surroundings};
 use super::engine::Engine;
+use super::error_words;
 use super::host_rights::{is_on_host, judge_call};
 use super::included::with_included;
 use super::record::{IntentOrder, Record};
@@ -56,7 +57,10 @@ fn begin(engine: Arc<Engine>, mut call: Call) -> Result<CallReply, RpcError> {
     understood.map_err(|refused| RpcError::invalid_params(refused.to_string()))?;
     let lookup = match resolve(&engine, &call.context.who, &tool, &mut arguments, inside) {
         Ok(lookup) => lookup,
-        Err(refused) => return Ok(CallReply::ready(Ok(refused_outcome(refused)))),
+        Err(refused) => {
+            let refused = refused_outcome(&engine, &call.context.who, refused);
+            return Ok(CallReply::ready(Ok(refused)));
+        }
     };
     let mut cx = surroundings(&call, reference::next(), inputs).with_dialect(alias.is_some());
     if tool.needs_offers() {
@@ -125,7 +129,7 @@ async fn find_and_run(
     let asked =
         ask_for_container(&engine, name_request, &request.tool, &mut request.arguments).await;
     if let Err(refused) = asked {
-        return Ok(refused_outcome(refused));
+        return Ok(refused_outcome(&engine, &call.context.who, refused));
     }
     let on_host = is_on_host(&engine, &request.tool, &request.arguments);
     request.cx = request.cx.with_host_rights(on_host);
@@ -133,7 +137,8 @@ async fn find_and_run(
 }
 
 /// Returns the outcome of a call that was refused before it was judged.
-fn refused_outcome(refused: ToolError) -> CallOutcome {
+fn refused_outcome(engine: &Engine, who: &Principal, refused: ToolError) -> CallOutcome {
+    let refused = error_words::for_agent(&engine.catalog, who, refused);
     CallOutcome::Called(Answer::from(refused).into_result())
 }
 
@@ -207,7 +212,7 @@ async fn run(
     let (tool, reference) = (request.tool.clone(), request.cx.reference().clone());
     let long = request.cx.long_call().cloned();
     let record = record.of_long(long.clone());
-    let work = run_recorded(engine.clone(), request, verdict, record);
+    let work = run_recorded(engine.clone(), who.clone(), request, verdict, record);
     let answered = match questions {
         None => PromotionResult::Ended(match long {
             Some(long) => Box::pin(long_call::answer(&engine, who, &long, Box::pin(work))).await,
@@ -293,7 +298,7 @@ pub(super) async fn call_read_only(
         cx,
     };
     let record = Record::begin(&engine, &call, &request, &verdict).await;
-    let end = run_recorded(engine, request, verdict, record.ok()?).await;
+    let end = run_recorded(engine, who.clone(), request, verdict, record.ok()?).await;
     let result = end.ok()?;
     let failed = result.failed;
     let Some(Content::Text { text, .. }) = result.blocks().into_iter().next() else {
