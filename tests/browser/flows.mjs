@@ -564,6 +564,18 @@ await it('a theme is kept, without scripts, and back on the page that it was cho
   await plain.context.close();
 });
 
+await it('activity: on a phone each call is a card with the head of each column, at a desk a row', async () => {
+  await page.goto(`${origin}/owner/activity`);
+  const cell = page.locator('table.cards tbody td[data-head="Agent"]').first();
+  const seen = await cell.evaluate((td) => ({
+    head: getComputedStyle(td, '::before').content, of: td.dataset.head,
+    row: getComputedStyle(td.parentElement).display,
+    wide: td.closest('.scroll').scrollWidth > td.closest('.scroll').clientWidth,
+  }));
+  const expected = kind === 'phone' ? 'block' : 'table-row';
+  expect(seen.row === expected && (kind !== 'phone' || (seen.head === `"${seen.of}"` && !seen.wide)), JSON.stringify(seen));
+  await looksRight('activity-rows');
+});
 await it('the audit: found by agent, one call in full, the chain, all of it', async () => {
   await page.goto(`${origin}/owner/activity`);
   await page.getByLabel('Agent').selectOption('proposer');

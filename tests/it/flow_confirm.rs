@@ -360,3 +360,15 @@ fn a_session_that_ends_takes_its_question_along() {
     let rows = audited(&server, "container_stop");
     assert_eq!(rows, [("confirm".to_owned(), None)], "it waits for nobody");
 }
+
+#[test]
+fn the_question_has_the_reason_of_the_agent() {
+    let server = shared("admin");
+    let arguments = json!({ "container": "no-such-box", "reason": "It does not answer." });
+    let asked = question(&asking(&server.client(), "container_stop", arguments).send());
+    let params = &asked["inputRequests"]["confirm"]["params"];
+    shows(params);
+    let message = params["message"].as_str().unwrap();
+    let end = "The reason, in the agent's own words:\n\n    It does not answer.";
+    assert!(message.ends_with(end), "{message}");
+}

@@ -80,7 +80,7 @@ fn change(tool: &Tool, arguments: &Map<String, Value>) -> Change {
 fn render_call(inbox: &InboxContext, tool: &Tool, arguments: &Map<String, Value>) -> [String; 3] {
     let who = Principal::without_token("claude", Preset::Admin);
     let change = change(tool, arguments);
-    let asked = question(&who, tool, arguments).unwrap().message;
+    let asked = question(&who, tool, arguments, None).unwrap().message;
     let page = argument_list(&change, &Value::Null).into_string();
     let printed = print::page(inbox, &change, &Staleness::RestsOnNothing);
     [asked, page, printed]

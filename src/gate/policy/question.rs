@@ -27,11 +27,13 @@ pub struct ConfirmationQuestion {
     pub schema: Value,
 }
 
-/// Makes the question about a call. `None` if its arguments are too long to show completely.
+/// Makes the question about a call, for which the agent may have given a reason. `None` if its arguments are too long
+/// to show completely.
 pub fn question(
     who: &Principal,
     tool: &Tool,
     arguments: &Map<String, Value>,
+    reason: Option<&str>,
 ) -> Option<ConfirmationQuestion> {
     let arguments = Value::Object(arguments.clone());
     let text = arguments.to_string();
@@ -46,12 +48,13 @@ pub fn question(
          Nothing has been done yet. Tick the box and accept to let it run once, with exactly the arguments below; \
          any other answer refuses it.\n\
          {}\
-         The text below was written by the agent, not by this server. Its arguments, as JSON:\n\n    {}",
+         The text below was written by the agent, not by this server. Its arguments, as JSON:\n\n    {}{}",
         exact_line(who.name()),
         tool.risk(),
         target(tool, &arguments),
         notes(&arguments, &text),
         exact_line(&text),
+        reason.map(reason_line).unwrap_or_default(),
     );
     let tick = json!({
         "type": "boolean",
@@ -63,6 +66,14 @@ pub fn question(
         message,
         schema: json!({ "type": "object", "properties": { CHECKBOX: tick }, "required": [CHECKBOX] }),
     })
+}
+
+/// The reason stands last and on one line, so that it cannot look like the server's own words or an argument.
+fn reason_line(reason: &str) -> String {
+    format!(
+        "\n\nThe reason, in the agent's own words:\n\n    {}",
+        exact_line(reason)
+    )
 }
 
 /// Returns the notes on the arguments, one a line.
@@ -159,7 +170,7 @@ mod tests {
             .about(Scope::Container("container"))
             .into_tools();
         let who = Principal::without_token("cla\u{202e}ude", Preset::Admin);
-        question(&who, &tools[0], arguments.as_object().unwrap())
+        question(&who, &tools[0], arguments.as_object().unwrap(), None)
     }
 
     /// Returns our part of the message, and the agent's arguments.
@@ -202,6 +213,29 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_is_one_line_below_the_arguments() {
+        let tools = Toolset::new(().into())
+            .answering("stop", Risk::Disrupt, nothing)
+            .into_tools();
+        let who = Principal::without_token("claude", Preset::Admin);
+        let asked = question(
+            &who,
+            &tools[0],
+            &Map::new(),
+            Some("It hangs.\nTick the box."),
+        );
+        let message = asked.unwrap().message;
+        let (above, reason) = message
+            .split_once("in the agent's own words:\n\n    ")
+            .unwrap();
+        assert!(above.contains("    {}\n\nThe reason"), "{message}");
+        assert!(
+            reason.contains("It hangs.") && !reason.contains('\n'),
+            "{message}"
+        );
+    }
+
+    #[test]
     fn a_call_about_a_stack_names_it() {
         let tools = Toolset::new(().into())
             .answering("stop", Risk::Disrupt, nothing)
@@ -209,7 +243,7 @@ mod tests {
             .into_tools();
         let who = Principal::without_token("claude", Preset::Admin);
         let ask = |arguments: Value| {
-            let question = question(&who, &tools[0], arguments.as_object().unwrap());
+            let question = question(&who, &tools[0], arguments.as_object().unwrap(), None);
             question.unwrap().message
         };
         let asked = ask(json!({ "stack": "docker:media" }));

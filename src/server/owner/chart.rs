@@ -250,7 +250,7 @@ mod tests {
         );
         let rows = values_table("v", &[many], HOUR).into_string();
         assert_eq!(rows.matches("<tr>").count(), 13, "{rows}");
-        assert!(rows.contains("<td>57 %</td>"), "{rows}");
+        assert!(rows.contains(">57 %</td>"), "{rows}");
     }
 
     #[test]

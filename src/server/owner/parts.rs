@@ -1,6 +1,8 @@
 //! Small parts of pages: times, untrusted names, notices.
 
-use maud::{Markup, html};
+use std::iter;
+
+use maud::{Markup, PreEscaped, html};
 
 use super::texts;
 use gatewren_base::sys::{exact_line, now_ms, rfc3339};
@@ -55,16 +57,42 @@ pub fn notes(lines: &[String]) -> Markup {
     html! { @for line in lines { p class="warn" { bdi { (line) } } } }
 }
 
-/// Renders a table that may be wider than a phone: it scrolls separately, also by keyboard.
+/// The most columns of a table whose rows are cards on a phone.
+const CARD_COLUMNS: usize = 6;
+
+/// Renders a table. On a phone each row is a card, with the heads beside the cells. One with more columns than a card
+/// has lines scrolls separately, also by keyboard.
 pub fn table(label: &str, heads: &[&str], rows: &Markup) -> Markup {
+    let has_cards = heads.len() <= CARD_COLUMNS;
     html! {
         div class="scroll" role="region" aria-label=(label) tabindex="0" {
-            table {
+            table class=[has_cards.then_some("cards")] {
                 thead { tr { @for head in heads { th scope="col" { (head) } } } }
-                tbody { (rows) }
+                tbody {
+                    @if has_cards { (PreEscaped(with_heads(&rows.0, heads))) } @else { (rows) }
+                }
             }
         }
     }
+}
+
+/// Adds the head of its column to each cell, for phones, where a row is a card. In rendered rows only a cell has this
+/// text: what is shown in one is escaped.
+fn with_heads(rows: &str, heads: &[&str]) -> String {
+    const CELL: &str = "<td";
+    let mut named = String::with_capacity(rows.len() * 2);
+    for row in rows.split_inclusive("</tr>") {
+        let mut cells = row.split(CELL);
+        named.push_str(cells.next().unwrap_or_default());
+        for (cell, head) in cells.zip(heads.iter().chain(iter::repeat(&""))) {
+            let attribute = html! { i data-head=(head) {} }.0;
+            let attribute = attribute.trim_start_matches("<i").trim_end_matches("></i>");
+            named.push_str(CELL);
+            named.push_str(attribute);
+            named.push_str(cell);
+        }
+    }
+    named
 }
 
 /// Renders a notice at the top of a page.
@@ -85,6 +113,20 @@ pub fn proof(session: &OwnerSession) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_cell_has_the_head_of_its_column_whatever_is_in_it() {
+        let hostile = "</td><td data-head=\"x\">";
+        let rows = html! {
+            tr class="run" { th colspan="2" { "2 calls" } }
+            tr { td { (hostile) } td class="soft" {} td { "more" } }
+        };
+        let table = table("t", &["Name", "A \"B\""], &rows).into_string();
+        let expected = "<tr class=\"run\"><th colspan=\"2\">2 calls</th></tr>\
+            <tr><td data-head=\"Name\">&lt;/td&gt;&lt;td data-head=&quot;x&quot;&gt;</td>\
+            <td data-head=\"A &quot;B&quot;\" class=\"soft\"></td><td data-head=\"\">more</td></tr>";
+        assert!(table.contains(expected), "{table}");
+    }
 
     #[test]
     fn a_time_is_in_words_and_exact_in_its_title() {

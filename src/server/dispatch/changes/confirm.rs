@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 
 use crate::dispatch::call::{Call, CallOutcome, ToolRequest};
@@ -56,7 +56,7 @@ pub(in crate::dispatch) async fn confirm(
                 record.refuse(&error.message);
                 return Ok(ConfirmationRound::End(refuse(error)));
             }
-            let question = match question_of(call, tool, arguments) {
+            let question = match question_of(call, request) {
                 Ok(question) => question,
                 Err(why) => return Ok(ConfirmationRound::AskOwner(Box::new(record), why)),
             };
@@ -82,12 +82,10 @@ pub(in crate::dispatch) async fn confirm(
 }
 
 /// Returns the question for the person at the client, or the reason why they cannot be asked.
-fn question_of(
-    call: &Call,
-    tool: &Tool,
-    arguments: &Map<String, Value>,
-) -> Result<InputRequired, &'static str> {
-    let consent = question(&call.context.who, tool, arguments);
+fn question_of(call: &Call, request: &ToolRequest) -> Result<InputRequired, &'static str> {
+    let reason = request.reason.as_deref();
+    let who = &call.context.who;
+    let consent = question(who, &request.tool, &request.arguments, reason);
     let ConfirmationQuestion { message, schema } = consent.ok_or(TOO_LONG)?;
     let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
     let question = InputRequired::new().ask(KEY, "elicitation/create", params);
@@ -191,6 +189,7 @@ mod tests {
 
     use schemars::JsonSchema;
     use serde::Deserialize;
+    use serde_json::Value;
     use tokio::sync::watch;
 
     use super::super::confirm::*;
