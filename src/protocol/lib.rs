@@ -39,7 +39,7 @@ pub use jsonrpc::{
 };
 pub use level::LogSeverity;
 pub use meta::{RequestMeta, progress_token};
-pub use notification::Notification;
+pub use notification::{Notification, SharedNotification};
 pub use outcome::{ReadDocument, ReadResult, ToolResult};
 pub use prompt::{Prompt, PromptArgument, PromptMessage};
 pub use resource::{Resource, ResourceTemplate};

@@ -1,5 +1,6 @@
 //! Notifications from the server to clients.
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::level::LogSeverity;
@@ -99,9 +100,63 @@ impl Notification {
     }
 }
 
+/// A notification as text that many receivers share: as it is, or with a mark in `_meta` that each has for itself.
+#[derive(Debug)]
+pub struct SharedNotification {
+    /// The text without a mark.
+    pub plain: Bytes,
+    /// The text around the mark.
+    before: Bytes,
+    after: Bytes,
+}
+
+impl SharedNotification {
+    /// Writes a notification; `key` is the name of the mark.
+    ///
+    /// Fast path: a notification to one more subscriber copies this text instead of writing its own.
+    pub fn new(note: Notification, key: &str) -> Self {
+        let plain = Bytes::from(note.write());
+        let mut marked = Bytes::from(note.with_meta(key, Value::Null).write());
+        let entry = format!("{}:null", Value::from(key));
+        // The last one: below `_meta`, only text that the server does not write could come after it.
+        let ends = marked
+            .windows(entry.len())
+            .rposition(|part| part == entry.as_bytes());
+        let ends = ends.map_or(0, |starts| starts + entry.len());
+        let after = marked.split_off(ends);
+        marked.truncate(ends.saturating_sub("null".len()));
+        Self {
+            plain,
+            before: marked,
+            after,
+        }
+    }
+
+    /// The parts of the text with this mark, which is JSON.
+    pub fn marked<'a>(&'a self, mark: &'a str) -> [&'a [u8]; 3] {
+        [&self.before, mark.as_bytes(), &self.after]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_receiver_of_a_shared_notification_has_its_own_mark_and_nothing_else_differs() {
+        let updated = Notification::resource_updated("gatewren:///a\"z:null,\"z\":null", 7);
+        let patches = json!([{ "z": null, "~": 1 }]);
+        let changed = Notification::resource_changed("gatewren:///changes/1");
+        for note in [updated.clone().with_meta("y", patches), updated, changed] {
+            let shared = SharedNotification::new(note.clone(), "z");
+            assert_eq!(shared.plain, note.write());
+            for mark in [json!(null), json!(12), json!("a\"b")] {
+                let own = note.clone().with_meta("z", mark.clone());
+                let mark = mark.to_string();
+                assert_eq!(shared.marked(&mark).concat(), own.write());
+            }
+        }
+    }
 
     #[test]
     fn its_bytes_are_those_of_its_json() {

@@ -15,6 +15,7 @@ use super::results;
 use super::results::CachePolicy;
 use super::signed_state::StateSigner;
 use super::subscriptions::interests::ResourceCursor;
+use super::subscriptions::update_texts::UpdateTexts;
 use super::tasks::store::{MemoryTasks, TaskStore};
 use super::tasks::table::{TaskLimits, Tasks};
 use gatewren_base::sys::lock;
@@ -63,6 +64,8 @@ pub struct Engine {
     pub(super) owner_waits: OwnerWaits,
     /// The agents' proposals; `None` for the fixtures, which have no owner to approve them.
     pub(super) inbox: Option<Inbox>,
+    /// The texts of the latest updates of resources.
+    pub(super) update_texts: Arc<UpdateTexts>,
     update_interval: Mutex<Duration>,
     confirm_timeout: Mutex<Duration>,
     streams: AtomicBool,
@@ -84,6 +87,7 @@ impl Engine {
         };
         Self {
             tasks: Tasks::new(store, task_limits),
+            update_texts: Arc::default(),
             update_interval: Mutex::new(UPDATE_INTERVAL),
             confirm_timeout: Mutex::new(CONFIRM_TIMEOUT),
             streams: AtomicBool::new(true),

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::call::{Call, CallOutcome, CallReply};
 use super::engine::Engine;
-use super::subscriptions::listen;
 use super::tasks::methods;
 use super::{complete, discover, prompts, resources, skills, tool_list, tools};
 use gatewren_wire::protocol::{Params, RpcError, ServerCapabilities};
@@ -20,9 +19,11 @@ enum Handler {
     Now(fn(&Engine, &Call) -> Result<CallOutcome, RpcError>),
     /// Answers asynchronously.
     Later(fn(Arc<Engine>, Call) -> CallReply),
+    /// Begins a subscription, which is no call.
+    Listen,
 }
 
-use Handler::{Later, Now};
+use Handler::{Later, Listen, Now};
 
 /// Every method of 2026-07-28 that is served. The methods of the stateful revisions are in their adapter.
 #[rustfmt::skip]
@@ -39,7 +40,7 @@ const METHODS: &[Row] = &[
     ("tasks/get",                |o| o.tasks,      Now(methods::get)),
     ("tasks/update",             |o| o.tasks,      Now(methods::update)),
     ("tasks/cancel",             |o| o.tasks,      Now(methods::cancel)),
-    ("subscriptions/listen",     listens,          Later(listening)),
+    ("subscriptions/listen",     listens,          Listen),
     ("skills/list",              |o| o.resources,  Now(skills::list)),
     ("skills/get",               |o| o.resources,  Now(skills::get)),
     ("resources/directory/read", |o| o.resources,  Now(skills::read_directory)),
@@ -48,14 +49,6 @@ const METHODS: &[Row] = &[
 /// Without anything to subscribe to, a stream would only be held open.
 fn listens(offered: ServerCapabilities) -> bool {
     offered.resources || offered.lists_change || offered.tasks
-}
-
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "every row has this signature"
-)]
-fn listening(engine: Arc<Engine>, call: Call) -> CallReply {
-    listen::listen(&engine, &call).unwrap_or_else(|error| CallReply::ready(Err(error)))
 }
 
 impl Engine {
@@ -79,7 +72,9 @@ impl Engine {
     /// Answers a call.
     pub fn answer(self: &Arc<Self>, call: Call) -> CallReply {
         match self.row(&call.method) {
-            None => CallReply::ready(Err(RpcError::method_not_found(&call.method))),
+            None | Some((.., Listen)) => {
+                CallReply::ready(Err(RpcError::method_not_found(&call.method)))
+            }
             Some((.., Now(handler))) => CallReply::ready(handler(self, &call)),
             Some((.., Later(handler))) => handler(self.clone(), call),
         }

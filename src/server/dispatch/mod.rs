@@ -39,6 +39,7 @@ mod tool_lookup;
 mod tools;
 mod unattended;
 mod vault_worker;
+mod wake_isolated;
 
 pub use apps::declaration as apps_declaration;
 pub use call::{Call, CallContext, CallOutcome, CallReply, HeldResource};
@@ -54,9 +55,12 @@ pub use schedules::runner::end_abandoned_runs;
 pub use schedules::tools::schedule_tools;
 pub use session_tools::{OpenSession, OpenSessionTable, OpenSessions, session_tools};
 pub use subscriptions::interests::Interests;
-pub use subscriptions::listen::final_result as subscription_ended;
+pub use subscriptions::listen::{
+    ClientSubscription, SubscriptionNotice, final_result as subscription_ended,
+};
 pub use subscriptions::listener::{Listener, ListenerEvent};
 pub use tasks::table::{TaskLimits, end_abandoned_tasks};
+pub use wake_isolated::WakeIsolated;
 
 #[cfg(feature = "testing")]
 pub use signed_state::{StateSigner, digest_of};

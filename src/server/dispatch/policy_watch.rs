@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::engine::{Engine, PrincipalUpdates};
+use super::wake_isolated::WakeIsolated;
 use gatewren_gate::auth::Principal;
-use gatewren_wire::registry::BoxFuture;
 
 /// The policy and reach of an agent, for as long as it listens.
 pub(super) struct PolicyWatch {
@@ -12,7 +12,7 @@ pub(super) struct PolicyWatch {
     principal_updates: Option<Arc<PrincipalUpdates>>,
     who: Principal,
     /// The pending wait for a change; kept across calls, because the caller waits for other events too.
-    coming: Option<BoxFuture<Option<Principal>>>,
+    coming: Option<WakeIsolated<'static, Option<Principal>>>,
     has_changed: bool,
 }
 
@@ -48,7 +48,7 @@ impl PolicyWatch {
             let who = &self.who;
             let coming = self
                 .coming
-                .get_or_insert_with(|| principal_updates(who.clone()));
+                .get_or_insert_with(|| WakeIsolated::of_boxed(principal_updates(who.clone())));
             let later = coming.await;
             let Some(later) = later else {
                 // The agent's access has ended; the holder of its stream ends the stream.

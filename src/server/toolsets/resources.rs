@@ -1,11 +1,13 @@
 //! The state as resources: every pointer under `/public` can be read and subscribed to.
 
 use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::text_cache::CachedText;
+use gatewren_base::sys::lock;
 use gatewren_store::state::{Pointer, RevisionsSince, StateView, StateViews};
 use gatewren_wire::protocol::{
     ReadDocument, Resource, ResourceContents, ResourceTemplate, RpcError,
@@ -31,6 +33,7 @@ pub struct StateResources {
     /// The scheme of listed URIs.
     scheme: &'static str,
     kept: CachedText,
+    last_parsed: Mutex<Option<(Box<str>, Arc<Place>)>>,
 }
 
 /// The target of a URI.
@@ -54,7 +57,23 @@ impl StateResources {
             prompt,
             scheme,
             kept: CachedText::default(),
+            last_parsed: Mutex::default(),
         }
+    }
+
+    /// Parses a URI, or returns the result of the last time.
+    ///
+    /// Fast path: after a change, each subscriber of a resource asks about the same one.
+    fn parsed(&self, uri: &str) -> Option<Arc<Place>> {
+        let mut last = lock(&self.last_parsed);
+        if let Some((known, place)) = &*last
+            && **known == *uri
+        {
+            return Some(place.clone());
+        }
+        let place = Arc::new(place(uri)?);
+        *last = Some((uri.into(), place.clone()));
+        Some(place)
     }
 
     fn view(&self, viewer: &Viewer) -> StateView {
@@ -191,9 +210,9 @@ impl ResourceSource for StateResources {
     }
 
     fn newest_change(&self, viewer: &Viewer, uri: &str, after: u64) -> Option<u64> {
-        match place(uri)? {
+        match &*self.parsed(uri)? {
             Place::Prompt => None,
-            Place::Public(pointer) => self.view(viewer).newest_change(&pointer, after),
+            Place::Public(pointer) => self.view(viewer).newest_change(pointer, after),
         }
     }
 

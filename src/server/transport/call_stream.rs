@@ -89,7 +89,7 @@ pub async fn forward(
 impl MessageSink for ReplayWriter {
     async fn say(&mut self, message: Vec<u8>) -> Result<(), StreamClosed> {
         // A disconnected client may reconnect, so this never fails.
-        Self::say(self, message, None).await;
+        Self::say(self, message.into(), None).await;
         Ok(())
     }
 

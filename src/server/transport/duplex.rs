@@ -14,9 +14,10 @@ use super::endpoint::Endpoint;
 use super::handshake::InitializeRequest;
 use super::in_flight::{CallInFlight, InFlight};
 use super::keepalive::ProgressKeepAlive;
-use super::relay::{ClientLine, ReplyRelay, end_notification, forward_events};
+use super::relay::{ClientLine, ReplyRelay, forward_events};
 use super::sessions::session::Session;
 use super::sessions::session_token::SessionClaims;
+use super::subscription::HeldSubscription;
 use super::{methods, running, stateless, wire};
 use crate::dispatch::{CallContext, HeldResource, instructions};
 use gatewren_gate::guard::{AccessEnd, Refusal};
@@ -254,16 +255,10 @@ impl DuplexConnection {
             ProgressKeepAlive::new(meta.progress_token.clone(), self.endpoint.heartbeat());
         let call = stateless::call(request, meta, &self.sender, true);
         if call.method == stateless::LISTEN {
-            let id = call.id.clone();
-            let subscribed = stateless::subscribe(&self.endpoint, call);
-            let (answering, place) = subscribed.map_err(refusal_error)?;
-            // A refused subscription ends without having begun.
-            let end_notification = answering.notes.is_some().then(|| end_notification(&id));
-            let relay = ReplyRelay {
-                end_notification,
-                ..self.relay(held, ProgressKeepAlive::silent())
-            };
-            self.streams.spawn(hold_while(place, relay.run(answering)));
+            let begun = HeldSubscription::begin(&self.endpoint, call);
+            let subscription = begun.map_err(refusal_error)??;
+            let relay = self.relay(held, ProgressKeepAlive::silent());
+            self.streams.spawn(subscription.relay(relay));
         } else {
             let started = stateless::start(&self.endpoint, call);
             let (answering, place) = started.map_err(refusal_error)?;
@@ -279,7 +274,6 @@ impl DuplexConnection {
             lines: self.lines.clone(),
             keep_alive,
             leaving: self.leaving.clone(),
-            end_notification: None,
         }
     }
 

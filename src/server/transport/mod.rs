@@ -22,8 +22,8 @@ mod stateful;
 mod stateless;
 mod stdio;
 mod stream;
+mod subscription;
 mod unresumable_call;
-mod wake_isolated;
 mod wire;
 
 pub use duplex::DisconnectReason;

@@ -26,6 +26,12 @@ impl ClientLine {
         Self { bytes, of: None }
     }
 
+    /// A message that is written unless the request with this flag is cancelled.
+    pub fn of(bytes: Vec<u8>, flag: CancelFlag) -> Self {
+        let of = Some(flag);
+        Self { bytes, of }
+    }
+
     /// Its bytes, without a newline; `None` if the client has cancelled the request that it belongs to, because
     /// then even queued messages must not be sent.
     pub fn into_bytes(self) -> Option<Vec<u8>> {
@@ -45,18 +51,13 @@ pub struct ReplyRelay {
     /// Set when the client has closed its input: it waits at most for answers, and some clients fail on other
     /// messages while they close.
     pub leaving: Arc<AtomicBool>,
-    /// A notification that is sent before the end.
-    pub end_notification: Option<Notification>,
 }
 
 impl ReplyRelay {
     /// Forwards a reply until its end, or until the client cancels it or disconnects.
     pub async fn run<N: WireMessage>(mut self, mut answering: PendingReply<N>) {
         let mark = self.held.mark();
-        let line = |bytes| ClientLine {
-            bytes,
-            of: Some(mark.clone()),
-        };
+        let line = |bytes| ClientLine::of(bytes, mark.clone());
         let end = loop {
             tokio::select! {
                 biased;
@@ -82,9 +83,6 @@ impl ReplyRelay {
                 let _ = self.lines.send(line(note.write())).await;
             }
         }
-        if let Some(end_notification) = &self.end_notification {
-            let _ = self.lines.send(line(end_notification.write())).await;
-        }
         // A client may use the id again as soon as it has the answer.
         drop(self.held);
         let _ = self.lines.send(line(end.body.into_one())).await;
@@ -94,7 +92,8 @@ impl ReplyRelay {
         self.keep_alive.should_send(note) && !self.is_leaving()
     }
 
-    fn is_leaving(&self) -> bool {
+    /// Whether the client waits at most for answers.
+    pub fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Relaxed)
     }
 }
@@ -118,7 +117,7 @@ pub async fn forward_events(
         if !session.wants(&event) {
             continue;
         }
-        let line = ClientLine::new(event.to_notification().write());
+        let line = ClientLine::new(event.to_text().0.into());
         if lines.send(line).await.is_err() {
             return;
         }

@@ -10,11 +10,11 @@ use super::keepalive::ProgressKeepAlive;
 use super::response_end::{CallFuture, ResponseEnd, ResponseFuture};
 use super::response_future::RequestAnswer;
 use super::stream::{AcceptedForms, PendingReply, respond};
-use super::wake_isolated::WakeIsolated;
+use super::subscription::HeldSubscription;
 use super::{headers, wire};
-use crate::dispatch::{Call, CallContext, CallReply, HeldResource, subscription_ended};
+use crate::dispatch::{Call, CallContext, CallReply, HeldResource};
 use gatewren_gate::guard::{Admitted, Refusal};
-use gatewren_gate::http::{ResponseBody, empty, json as json_response};
+use gatewren_gate::http::{ResponseBody, empty, events, json as json_response};
 use gatewren_wire::protocol::{
     IncomingNotification, MODERN_VERSIONS, Notification, RequestId, RequestMeta, RpcError,
     RpcMessage, RpcRequest, code,
@@ -225,42 +225,23 @@ fn listen(endpoint: &Arc<Endpoint>, call: Call, accepts: AcceptedForms) -> Reque
         events: true,
         ..accepts
     };
-    match subscribe(endpoint, call) {
-        Ok((answering, held)) => {
-            RequestAnswer::reply(answering, accepts, ProgressKeepAlive::silent(), Some(held))
+    let id = call.id.clone();
+    match HeldSubscription::begin(endpoint, call) {
+        Ok(Ok(subscription)) => events(move |sender| async move {
+            let _ = subscription.send(sender).await;
+        })
+        .into(),
+        Ok(Err(error)) => {
+            let end = ResponseEnd::of(endpoint.engine(), &id, Err(error));
+            let answering = PendingReply {
+                notes: None,
+                disconnect: None,
+                end: ResponseFuture::when(std::future::ready(Some(end))),
+            };
+            RequestAnswer::reply(answering, accepts, ProgressKeepAlive::silent(), None)
         }
         Err(refusal) => endpoint.reject(&refusal).into(),
     }
-}
-
-/// Starts a subscription; it occupies a stream slot as long as it lasts.
-pub fn subscribe(
-    endpoint: &Arc<Endpoint>,
-    call: Call,
-) -> Result<(PendingReply<Notification>, HeldResource), Refusal> {
-    let place = endpoint.stream(&call.context)?;
-    let (id, who, fixture) = (call.id.clone(), call.context.who.clone(), endpoint.clone());
-    let CallReply { notes, outcome } = endpoint.engine().answer(call);
-    let guards = endpoint.clone();
-    // These futures are rarely woken, unlike the stream that polls them.
-    let reach_changed =
-        WakeIsolated::new(async move { guards.guard().wait_for_new_reach(&who).await });
-    let outcome = WakeIsolated::new(outcome);
-    let end = ResponseFuture::when(async move {
-        Some(tokio::select! {
-            outcome = outcome => ResponseEnd::of(fixture.engine(), &id, outcome),
-            _ = reach_changed => {
-                let server = &fixture.engine().catalog.server;
-                ResponseEnd::of(fixture.engine(), &id, Ok(subscription_ended(json!(id), server)))
-            }
-        })
-    });
-    let answering = PendingReply {
-        notes,
-        disconnect: None,
-        end,
-    };
-    Ok((answering, place))
 }
 
 fn refuse(id: Option<&RequestId>, error: &RpcError) -> Response<ResponseBody> {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
 use super::queue::{EventQueueReceiver, EventQueueSender, queue};
@@ -24,6 +24,8 @@ const BEAT: Duration = Duration::from_secs(1);
 pub struct EventStream {
     maker: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     queue: EventQueueReceiver,
+    /// When the last bytes were sent.
+    sent: Instant,
     quiet: Pin<Box<Sleep>>,
 }
 
@@ -42,10 +44,12 @@ impl EventStream {
         F: Future<Output = ()> + Send + 'static,
     {
         let (sender, queue) = queue();
+        let sent = Instant::now();
         Self {
             maker: Some(Box::pin(make(EventSender(sender)))),
             queue,
-            quiet: Box::pin(tokio::time::sleep_until(next_keep_alive())),
+            sent,
+            quiet: Box::pin(tokio::time::sleep_until(keep_alive_after(sent))),
         }
     }
 
@@ -53,7 +57,7 @@ impl EventStream {
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
             if let Some(bytes) = self.queue.take() {
-                self.quiet.as_mut().reset(next_keep_alive());
+                self.sent = Instant::now();
                 return Poll::Ready(Some(bytes));
             }
             let Some(maker) = &mut self.maker else {
@@ -63,13 +67,22 @@ impl EventStream {
                 // The producer may have queued its last events before it ended.
                 self.maker = None;
             } else if let Poll::Ready(bytes) = self.queue.poll(cx) {
-                self.quiet.as_mut().reset(next_keep_alive());
+                self.sent = Instant::now();
                 return Poll::Ready(Some(bytes));
             } else if self.quiet.as_mut().poll(cx).is_ready() {
-                self.quiet.as_mut().reset(next_keep_alive());
+                // The timer is not moved at each event: that would cost more than the few times that it is early.
+                let now = Instant::now();
+                let is_due = keep_alive_after(self.sent) <= now;
+                if is_due {
+                    self.sent = now;
+                }
+                self.quiet.as_mut().reset(keep_alive_after(self.sent));
                 // Polled again to register a waker for the new deadline.
                 let _ = self.quiet.as_mut().poll(cx);
-                return Poll::Ready(Some(Bytes::from_static(b": keep-alive\n\n")));
+                if is_due {
+                    return Poll::Ready(Some(Bytes::from_static(b": keep-alive\n\n")));
+                }
+                return Poll::Pending;
             } else {
                 return Poll::Pending;
             }
@@ -77,12 +90,11 @@ impl EventStream {
     }
 }
 
-/// When the next comment is due.
-fn next_keep_alive() -> Instant {
+/// When the next comment is due, if the last bytes were sent at this time.
+fn keep_alive_after(sent: Instant) -> Instant {
     static FIRST: OnceLock<Instant> = OnceLock::new();
-    let now = Instant::now();
-    let first = *FIRST.get_or_init(|| now);
-    let last = now + KEEP_ALIVE;
+    let first = *FIRST.get_or_init(|| sent);
+    let last = sent + KEEP_ALIVE;
     let beyond = last.saturating_duration_since(first).as_nanos() % BEAT.as_nanos();
     last - Duration::from_nanos(u64::try_from(beyond).unwrap_or(0))
 }
@@ -94,17 +106,29 @@ impl EventSender {
 
     /// Sends one message, with an event id on resumable streams.
     pub async fn message(&self, id: Option<&str>, data: &[u8]) -> Result<(), StreamClosed> {
-        let mut event = BytesMut::with_capacity(data.len() + 64);
-        if let Some(id) = id {
-            event.put_slice(b"id: ");
-            event.put_slice(id.as_bytes());
-            event.put_u8(b'\n');
-        }
+        self.message_in_parts(id, &[data]).await
+    }
+
+    /// The same for a message in parts.
+    pub async fn message_in_parts(
+        &self,
+        id: Option<&str>,
+        data: &[&[u8]],
+    ) -> Result<(), StreamClosed> {
         // JSON as gatewren writes it contains no newline.
-        event.put_slice(b"event: message\ndata: ");
-        event.put_slice(data);
-        event.put_slice(b"\n\n");
-        self.send(event.freeze()).await
+        const BEGIN: &[u8] = b"event: message\ndata: ";
+        const END: &[u8] = b"\n\n";
+        let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+        let bytes = data.iter().map(|part| part.len()).sum::<usize>();
+        // As large as it becomes: otherwise `Bytes` would allocate once more.
+        let mut event = Vec::with_capacity(id.len() + BEGIN.len() + bytes + END.len());
+        event.extend_from_slice(id.as_bytes());
+        event.extend_from_slice(BEGIN);
+        for part in data {
+            event.extend_from_slice(part);
+        }
+        event.extend_from_slice(END);
+        self.send(event.into()).await
     }
 
     /// Sends an event of another kind; `data` has no newline.
@@ -138,7 +162,10 @@ mod tests {
     async fn what_the_maker_queued_last_still_arrives() {
         let mut events = EventStream::from_producer(|sender| async move {
             sender.prime("1", Duration::from_secs(1)).await.unwrap();
-            sender.message(Some("2"), b"{}").await.unwrap();
+            sender
+                .message_in_parts(Some("2"), &[b"{", b"}"])
+                .await
+                .unwrap();
         });
         assert_eq!(
             next(&mut events).await.unwrap(),
@@ -162,5 +189,25 @@ mod tests {
             assert!(quiet + BEAT > KEEP_ALIVE && quiet <= at_most, "{quiet:?}");
             began = Instant::now();
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_puts_off_the_next_comment() {
+        const APART: Duration = Duration::from_secs(13);
+        let mut events = EventStream::from_producer(|sender| async move {
+            for _ in 0..3 {
+                tokio::time::sleep(APART).await;
+                sender.comment("event").await.unwrap();
+            }
+            std::future::pending::<()>().await;
+        });
+        for _ in 0..3 {
+            assert_eq!(next(&mut events).await.unwrap(), ": event\n\n");
+        }
+        let began = Instant::now();
+        assert_eq!(next(&mut events).await.unwrap(), ": keep-alive\n\n");
+        let quiet = began.elapsed();
+        let at_most = KEEP_ALIVE + Duration::from_millis(1);
+        assert!(quiet + BEAT > KEEP_ALIVE && quiet <= at_most, "{quiet:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! The resources that a listener is subscribed to, with a cursor for each instead of a queue.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -25,6 +26,8 @@ const NOWHERE: u64 = u64::MAX;
 pub struct Interests {
     /// The cursor that was checked last is at the back, so that each one gets its turn.
     cursors: Mutex<VecDeque<Cursor>>,
+    /// Whether any of them was counted separately.
+    has_separate_count: AtomicBool,
     changed: Notify,
 }
 
@@ -53,7 +56,7 @@ impl From<u64> for ResourceCursor {
 
 #[derive(Debug)]
 struct Cursor {
-    uri: String,
+    uri: Arc<str>,
     /// Whether its numbers are counted separately and are not revisions.
     counted_separately: bool,
     /// Changes up to here are not reported: they happened before the listener subscribed.
@@ -68,7 +71,7 @@ struct Cursor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceUpdate {
     /// The resource.
-    pub uri: String,
+    pub uri: Arc<str>,
     /// The last revision that the listener knew; `None` if it is of a history that no longer exists. What the
     /// listener has read may also belong to that history.
     pub after: Option<u64>,
@@ -109,7 +112,7 @@ impl Interests {
     fn insert(&self, uri: &str, from: ResourceCursor, seen: Option<u64>) -> Result<(), RpcError> {
         let since = from.number();
         let mut cursors = lock(&self.cursors);
-        if cursors.iter().any(|known| known.uri == uri) {
+        if cursors.iter().any(|known| *known.uri == *uri) {
             return Ok(());
         }
         let bytes = cursors.iter().map(|c| c.uri.len()).sum::<usize>() + uri.len();
@@ -120,9 +123,13 @@ impl Interests {
             );
             return Err(RpcError::invalid_params(words));
         }
+        let counted_separately = matches!(from, ResourceCursor::Apart(_));
+        if counted_separately {
+            self.has_separate_count.store(true, Ordering::Relaxed);
+        }
         cursors.push_front(Cursor {
-            uri: uri.to_owned(),
-            counted_separately: matches!(from, ResourceCursor::Apart(_)),
+            uri: uri.into(),
+            counted_separately,
             since,
             seen: seen.map_or(NOWHERE, |seen| seen.max(since)),
             quiet_until: Instant::now(),
@@ -134,7 +141,7 @@ impl Interests {
 
     /// Removes a URI.
     pub fn remove(&self, uri: &str) {
-        lock(&self.cursors).retain(|cursor| cursor.uri != uri);
+        lock(&self.cursors).retain(|cursor| *cursor.uri != *uri);
     }
 
     /// Goes back to a revision that the listener knows, for example after a reconnect. Changes from before the
@@ -177,6 +184,11 @@ impl Interests {
         }
     }
 
+    /// Whether any of its resources is counted separately, or was.
+    pub fn has_separate_count(&self) -> bool {
+        self.has_separate_count.load(Ordering::Relaxed)
+    }
+
     /// Waits until the set or its cursors change, which is a reason to check even if no resource has changed.
     pub async fn wait_for_change(&self) {
         self.changed.notified().await;
@@ -199,18 +211,24 @@ impl Interests {
             let Some(cursor) = cursors.back_mut() else {
                 break;
             };
-            if cursor.quiet_until > now {
-                let at = cursor.quiet_until;
-                soonest = Some(soonest.map_or(at, |soonest: Instant| soonest.min(at)));
-                continue;
-            }
-            awaits_changes = true;
             let newest = if source.has_separate_count(&cursor.uri) {
                 cursor.count_separately();
+                self.has_separate_count.store(true, Ordering::Relaxed);
                 source.separate_count()
             } else {
                 newest
             };
+            if cursor.quiet_until > now {
+                if cursor.seen == newest {
+                    // A later change wakes the listener; until then a timer would wake it for nothing.
+                    awaits_changes = true;
+                } else {
+                    let at = cursor.quiet_until;
+                    soonest = Some(soonest.map_or(at, |soonest: Instant| soonest.min(at)));
+                }
+                continue;
+            }
+            awaits_changes = true;
             if let Some(mut update) = cursor.advance(source, viewer, newest) {
                 cursor.quiet_until = now + every;
                 update.settled = lowest_revision(&cursors).unwrap_or_default();
@@ -353,7 +371,7 @@ mod tests {
     /// The expected update of `u`.
     fn expected_update(after: Option<u64>, revision: u64, settled: u64) -> NextUpdate {
         NextUpdate::Tell(ResourceUpdate {
-            uri: "u".to_owned(),
+            uri: "u".into(),
             after,
             revision,
             settled,
@@ -418,7 +436,7 @@ mod tests {
         while let NextUpdate::Tell(update) =
             interests.next_update(&source, &Viewer::default(), now, EVERY)
         {
-            uris.push(update.uri);
+            uris.push(update.uri.to_string());
             settled.push(update.settled);
         }
         uris.sort();
@@ -490,9 +508,9 @@ mod tests {
         let NextUpdate::Tell(update) = due() else {
             panic!("it has moved");
         };
-        assert!(update.counted_separately && update.uri == "apart");
+        assert!(update.counted_separately && *update.uri == *"apart");
         assert_eq!((update.after, update.revision), (Some(2), 3));
-        assert_eq!(due(), NextUpdate::At(now + EVERY));
+        assert_eq!(due(), NextUpdate::Nothing, "both know the newest");
         interests.rewind(0);
         assert_eq!(
             interests.reported_revision(),

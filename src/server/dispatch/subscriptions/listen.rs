@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
 use super::interests::{Interests, ResourceCursor};
 use super::listener::{Listener, ListenerEvent};
-use crate::dispatch::call::{Call, CallContext, CallOutcome, CallReply};
+use crate::dispatch::call::{Call, CallContext, CallOutcome};
 use crate::dispatch::engine::Engine;
 use crate::dispatch::tasks::methods::check_declared;
 use crate::dispatch::tasks::watch::TaskWatch;
-use gatewren_wire::protocol::{Implementation, Notification, Params, RpcError, key};
+use gatewren_wire::protocol::{
+    Implementation, Notification, Params, RpcError, SharedNotification, key,
+};
 use gatewren_wire::registry::ListChange;
-
-/// The maximum number of queued notifications of a stream; further changes stay in the cursors.
-const QUEUED: usize = 16;
 
 /// The `_meta` key for the last revision of the resources that the client knows.
 const SINCE: &str = key::SINCE;
@@ -66,7 +64,7 @@ impl Filter {
 
     fn should_send(&self, event: &ListenerEvent) -> bool {
         match event {
-            ListenerEvent::Updated(..) | ListenerEvent::Task(_) => true,
+            ListenerEvent::Updated { .. } | ListenerEvent::Task(_) => true,
             ListenerEvent::List(ListChange::Tools) => self.tools,
             ListenerEvent::List(ListChange::Prompts) => self.prompts,
             ListenerEvent::List(ListChange::Resources) => self.resources,
@@ -153,52 +151,84 @@ pub fn final_result(id: Value, server: &Implementation) -> CallOutcome {
     CallOutcome::Complete(result)
 }
 
-/// `subscriptions/listen`: returns a reply that lasts until the server ends it with a result.
-pub fn listen(engine: &Engine, call: &Call) -> Result<CallReply, RpcError> {
-    let mut filter = Filter::read(&call.params)?;
-    filter.honour(engine, &call.context);
-    let interests = Arc::new(Interests::default());
-    let known = read_since(call)?;
-    for uri in &filter.uris {
-        let since = match (engine.since(&call.context, uri), known) {
-            (ResourceCursor::Revision(_), Some(known)) => ResourceCursor::Revision(known),
-            (since, _) => since,
-        };
-        interests.add(uri, since)?;
-    }
-    let patches = call.context.capabilities.wants_patches();
-    let mut listener = Listener::new(engine, &call.context, interests)
-        .with_patches(patches)
-        .with_messages(&engine.catalog, "");
-    if let Some(tasks) = tasks(engine, call, &mut filter)? {
-        listener = listener.with_tasks(tasks);
-    }
-    // Boxed: a moved argument would be stored twice in the future.
-    let listener = Box::new(listener);
-    let (sender, notes) = mpsc::channel(QUEUED);
-    let server = engine.catalog.server.clone();
-    let outcome = Box::pin(run(listener, filter, sender, json!(call.id), server));
-    Ok(CallReply {
-        notes: Some(notes),
-        outcome,
-    })
+/// A subscription, which lasts until the client or the server ends it. It has no queue: while its client does not
+/// read, further changes stay in the cursors.
+pub struct ClientSubscription {
+    listener: Listener,
+    filter: Filter,
+    /// The id of its request, as JSON.
+    id: Box<str>,
 }
 
-async fn run(
-    mut listener: Box<Listener>,
-    filter: Filter,
-    notes: mpsc::Sender<Notification>,
-    id: Value,
-    server: Arc<Implementation>,
-) -> Result<CallOutcome, RpcError> {
-    let mark = |note: Notification| note.with_meta(key::SUBSCRIPTION_ID, id.clone());
-    let mut open = notes.send(mark(filter.acknowledgement())).await.is_ok();
-    while open {
-        match listener.next().await {
-            Some(event) if !filter.should_send(&event) => {}
-            Some(event) => open = notes.send(mark(event.to_notification())).await.is_ok(),
-            None => break,
+/// A notification of a subscription.
+pub enum SubscriptionNotice {
+    /// Text that only this subscription has.
+    Own(Vec<u8>),
+    /// Text that all subscriptions to a resource share, but for their marks.
+    Shared(Arc<SharedNotification>),
+}
+
+impl ClientSubscription {
+    /// `subscriptions/listen`: begins a subscription.
+    pub fn begin(engine: &Engine, call: &Call) -> Result<Self, RpcError> {
+        let mut filter = Filter::read(&call.params)?;
+        filter.honour(engine, &call.context);
+        let interests = Arc::new(Interests::default());
+        let known = read_since(call)?;
+        for uri in &filter.uris {
+            let since = match (engine.since(&call.context, uri), known) {
+                (ResourceCursor::Revision(_), Some(known)) => ResourceCursor::Revision(known),
+                (since, _) => since,
+            };
+            interests.add(uri, since)?;
+        }
+        let patches = call.context.capabilities.wants_patches();
+        let mut listener = Listener::new(engine, &call.context, interests)
+            .with_patches(patches)
+            .with_messages(&engine.catalog, "");
+        if let Some(tasks) = tasks(engine, call, &mut filter)? {
+            listener = listener.with_tasks(tasks);
+        }
+        Ok(Self {
+            listener,
+            filter,
+            id: json!(call.id).to_string().into(),
+        })
+    }
+
+    /// The first notification. It names what the client has subscribed to, which is not needed afterwards.
+    pub fn acknowledge(&mut self) -> Vec<u8> {
+        let note = self.filter.acknowledgement();
+        self.filter.uris = Vec::new();
+        self.filter.tasks = Vec::new();
+        self.mark(note)
+    }
+
+    /// Returns the next notification; `None` when the server stops.
+    pub async fn next(&mut self) -> Option<SubscriptionNotice> {
+        loop {
+            let event = self.listener.next().await?;
+            if let ListenerEvent::Updated { text, .. } = event {
+                return Some(SubscriptionNotice::Shared(text));
+            }
+            if self.filter.should_send(&event) {
+                let note = event.to_notification();
+                return note.map(|note| SubscriptionNotice::Own(self.mark(note)));
+            }
         }
     }
-    Ok(final_result(id, &server))
+
+    /// The bytes of a notification, in parts.
+    pub fn parts<'a>(&'a self, notice: &'a SubscriptionNotice) -> [&'a [u8]; 3] {
+        match notice {
+            SubscriptionNotice::Own(text) => [text, &[], &[]],
+            SubscriptionNotice::Shared(text) => text.marked(&self.id),
+        }
+    }
+
+    fn mark(&self, note: Notification) -> Vec<u8> {
+        SharedNotification::new(note, key::SUBSCRIPTION_ID)
+            .marked(&self.id)
+            .concat()
+    }
 }

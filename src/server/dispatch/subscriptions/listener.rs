@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tokio::sync::{broadcast, watch};
+use bytes::Bytes;
+use serde_json::json;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::interests::{Interests, NextUpdate, ResourceUpdate};
+use super::rare_events::{RareEvent, RareEvents, RareSources};
+use super::update_texts::UpdateTexts;
 use crate::dispatch::call::{CallContext, viewer};
 use crate::dispatch::engine::Engine;
 use crate::dispatch::policy_watch::PolicyWatch;
 use crate::dispatch::tasks::watch::TaskWatch;
-use gatewren_wire::protocol::Notification;
+use gatewren_wire::protocol::{Notification, SharedNotification};
 use gatewren_wire::registry::{
     Catalog, ListChange, MessageContent, ResourceSource, SessionLog, SessionMessage, Viewer,
 };
@@ -26,10 +29,16 @@ const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(32);
 
 /// An event that a listener is subscribed to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub enum ListenerEvent {
     /// A resource has changed. The patches are included for a listener that wants them, if they are short.
-    Updated(ResourceUpdate, Option<Value>),
+    Updated {
+        /// The text of the notification.
+        text: Arc<SharedNotification>,
+        /// With it, the listener has received every change up to this revision, of all resources. A client that
+        /// reconnects with this event's id gets the changes from here on.
+        settled: u64,
+    },
     /// A list has changed.
     List(ListChange),
     /// A task has changed.
@@ -39,21 +48,30 @@ pub enum ListenerEvent {
 }
 
 impl ListenerEvent {
-    /// Returns the notification as it is sent.
-    pub fn to_notification(&self) -> Notification {
-        match self {
-            Self::Updated(update, patches) => update_notification(update, patches.as_ref()),
+    /// Returns the notification; `None` for an update, which is written already.
+    pub fn to_notification(&self) -> Option<Notification> {
+        let changed = |method| Notification::new(method, json!({}));
+        Some(match self {
+            Self::Updated { .. } => return None,
             Self::Task(note) => note.clone(),
-            Self::List(ListChange::Tools) => {
-                Notification::new("notifications/tools/list_changed", json!({}))
-            }
-            Self::List(ListChange::Prompts) => {
-                Notification::new("notifications/prompts/list_changed", json!({}))
-            }
-            Self::List(ListChange::Resources) => {
-                Notification::new("notifications/resources/list_changed", json!({}))
-            }
+            Self::List(ListChange::Tools) => changed("notifications/tools/list_changed"),
+            Self::List(ListChange::Prompts) => changed("notifications/prompts/list_changed"),
+            Self::List(ListChange::Resources) => changed("notifications/resources/list_changed"),
             Self::Logged(log) => Notification::message(log.level, &log.logger, &log.data),
+        })
+    }
+
+    /// Returns the text for a session, and the revision that is settled with it.
+    pub fn to_text(&self) -> (Bytes, Option<u64>) {
+        match self {
+            Self::Updated { text, settled } => (text.plain.clone(), Some(*settled)),
+            event => {
+                let note = event.to_notification();
+                (
+                    note.map(|note| note.write().into()).unwrap_or_default(),
+                    None,
+                )
+            }
         }
     }
 }
@@ -65,9 +83,10 @@ pub struct Listener {
     interests: Arc<Interests>,
     source: Option<(Arc<dyn ResourceSource>, watch::Receiver<u64>)>,
     counted_separately: Option<watch::Receiver<u64>>,
-    lists: Option<broadcast::Receiver<ListChange>>,
-    tasks: Option<TaskWatch>,
-    messages: Option<(Arc<str>, broadcast::Receiver<SessionMessage>)>,
+    rare: RareEvents,
+    /// The session whose messages it gets; empty for a client without one.
+    session: Arc<str>,
+    texts: Arc<UpdateTexts>,
     stop: watch::Receiver<bool>,
     every: Duration,
     pace: Pace,
@@ -78,15 +97,22 @@ impl Listener {
     /// Creates a listener for this client that ends when the server stops.
     pub fn new(engine: &Engine, client: &CallContext, interests: Arc<Interests>) -> Self {
         let source = engine.catalog.resources();
+        let rare = RareSources {
+            interests: interests.clone(),
+            lists: engine.catalog.list_changes(),
+            tasks: None,
+            messages: None,
+            stop: engine.stopping(),
+        };
         Self {
             viewer: client.viewer(),
             policy_watch: PolicyWatch::new(engine, &client.who),
             interests,
             source: source.map(|source| (source.clone(), source.watch_revision())),
             counted_separately: source.and_then(|source| source.watch_separate_count()),
-            lists: engine.catalog.list_changes(),
-            tasks: None,
-            messages: None,
+            rare: RareEvents::Idle(Box::new(rare)),
+            session: "".into(),
+            texts: engine.update_texts.clone(),
             stop: engine.stopping(),
             every: engine.update_interval(),
             pace: Pace::default(),
@@ -104,7 +130,7 @@ impl Listener {
     /// Adds tasks.
     #[must_use]
     pub fn with_tasks(mut self, tasks: TaskWatch) -> Self {
-        self.tasks = Some(tasks);
+        self.rare.set(|rare| rare.tasks = Some(tasks));
         self
     }
 
@@ -112,8 +138,9 @@ impl Listener {
     /// client without one.
     #[must_use]
     pub fn with_messages(mut self, catalog: &Catalog, session: &str) -> Self {
-        let messages = catalog.session_messages();
-        self.messages = messages.map(|messages| (session.into(), messages));
+        self.session = session.into();
+        self.rare
+            .set(|rare| rare.messages = catalog.session_messages());
         self
     }
 
@@ -127,32 +154,50 @@ impl Listener {
     pub async fn next(&mut self) -> Option<ListenerEvent> {
         while !*self.stop.borrow() {
             let (wake, awaits_changes) = match self.next_update() {
-                NextUpdate::Tell(update) => return Some(self.patched_update(update)),
+                NextUpdate::Tell(update) => return Some(self.update_event(&update)),
                 NextUpdate::At(when) => (Some(when), true),
                 NextUpdate::NotBefore(when) => (Some(when), false),
                 NextUpdate::Nothing => (None, true),
             };
             let revision = self.source.as_mut().filter(|_| awaits_changes);
             let revision = revision.map(|(_, revision)| revision);
-            let counted_separately = self.counted_separately.as_mut().filter(|_| awaits_changes);
+            let is_counted = awaits_changes && self.interests.has_separate_count();
+            let counted_separately = self.counted_separately.as_mut().filter(|_| is_counted);
             tokio::select! {
+                biased;
                 () = wait_for_update(revision, self.pace.next) => {}
                 () = wait_for_update(counted_separately, self.pace.next) => {}
-                () = self.interests.wait_for_change() => {}
                 () = wait_until(wake) => {}
-                change = receive_list_change(self.lists.as_mut()) => return Some(ListenerEvent::List(change)),
                 () = self.policy_watch.changes() => {
                     // The holder of the stream may end it a moment later; until then, only what the new policy
                     // allows is visible.
                     self.viewer = viewer(self.policy_watch.who());
                     return Some(ListenerEvent::List(ListChange::Tools));
                 }
-                note = receive_task(self.tasks.as_mut()) => return Some(ListenerEvent::Task(note)),
-                event = receive_message(self.messages.as_mut(), &self.viewer) => return Some(event),
-                () = wait_for_stop(&mut self.stop) => {}
+                event = self.rare.next() => {
+                    if let Some(event) = self.rare_event(event) {
+                        return Some(event);
+                    }
+                }
             }
         }
         None
+    }
+
+    /// Returns what the listener reports of a rare event.
+    fn rare_event(&self, event: RareEvent) -> Option<ListenerEvent> {
+        match event {
+            RareEvent::Interests | RareEvent::Stop => None,
+            RareEvent::List(change) => Some(ListenerEvent::List(change)),
+            RareEvent::Task(note) => Some(ListenerEvent::Task(note)),
+            RareEvent::Message(SessionMessage { audience, content }) => {
+                let is_for_it = audience.includes(&self.session, &self.viewer);
+                is_for_it.then_some(match content {
+                    MessageContent::Log(log) => ListenerEvent::Logged(log),
+                    MessageContent::List(list) => ListenerEvent::List(list),
+                })
+            }
+        }
     }
 
     fn next_update(&mut self) -> NextUpdate {
@@ -170,12 +215,15 @@ impl Listener {
             .next_update(source.as_ref(), &self.viewer, now, self.every)
     }
 
-    fn patched_update(&self, update: ResourceUpdate) -> ListenerEvent {
+    fn update_event(&self, update: &ResourceUpdate) -> ListenerEvent {
         let source = self.source.as_ref().filter(|_| self.patches);
         let patches = source.zip(update.after).and_then(|((source, _), after)| {
             source.patches(&self.viewer, &update.uri, after..=update.revision)
         });
-        ListenerEvent::Updated(update, patches)
+        ListenerEvent::Updated {
+            text: self.texts.find_or_write(update, patches),
+            settled: update.settled,
+        }
     }
 }
 
@@ -197,25 +245,6 @@ impl Pace {
     }
 }
 
-fn update_notification(update: &ResourceUpdate, patches: Option<&Value>) -> Notification {
-    if update.counted_separately {
-        let mut note = Notification::resource_changed(&update.uri);
-        note.revision = Some(update.settled);
-        return note;
-    }
-    let mut note = Notification::resource_updated(&update.uri, update.revision);
-    // A client that reconnects with this event's id gets the changes from here on.
-    note.revision = Some(update.settled);
-    note = match update.after {
-        Some(after) => note.with_meta("gatewren/after", json!(after)),
-        None => note.with_meta("gatewren/resync", json!(true)),
-    };
-    match patches {
-        Some(patches) => note.with_meta("gatewren/patches", patches.clone()),
-        None => note,
-    }
-}
-
 /// Waits for a new revision, and then until the pause is over.
 async fn wait_for_update(
     revision: Option<&mut watch::Receiver<u64>>,
@@ -228,7 +257,10 @@ async fn wait_for_update(
     if !changed {
         std::future::pending::<()>().await;
     }
-    if let Some(paused_until) = paused_until {
+    // A timer costs more than the look at the clock.
+    if let Some(paused_until) = paused_until
+        && paused_until > Instant::now()
+    {
         sleep_until(paused_until).await;
     }
 }
@@ -238,53 +270,4 @@ async fn wait_until(when: Option<Instant>) {
         Some(when) => sleep_until(when).await,
         None => std::future::pending().await,
     }
-}
-
-async fn receive_list_change(lists: Option<&mut broadcast::Receiver<ListChange>>) -> ListChange {
-    match lists {
-        Some(lists) => receive_next(lists).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn receive_message(
-    messages: Option<&mut (Arc<str>, broadcast::Receiver<SessionMessage>)>,
-    viewer: &Viewer,
-) -> ListenerEvent {
-    let Some((session, messages)) = messages else {
-        return std::future::pending().await;
-    };
-    loop {
-        let message = receive_next(messages).await;
-        if message.audience.includes(session, viewer) {
-            return match message.content {
-                MessageContent::Log(log) => ListenerEvent::Logged(log),
-                MessageContent::List(list) => ListenerEvent::List(list),
-            };
-        }
-    }
-}
-
-/// Receives the next message; a receiver that lagged continues with the oldest that is still available.
-async fn receive_next<T: Clone>(channel: &mut broadcast::Receiver<T>) -> T {
-    use broadcast::error::RecvError;
-    loop {
-        match channel.recv().await {
-            Ok(message) => return message,
-            Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => return std::future::pending().await,
-        }
-    }
-}
-
-async fn receive_task(tasks: Option<&mut TaskWatch>) -> Notification {
-    match tasks {
-        Some(tasks) => tasks.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn wait_for_stop(stop: &mut watch::Receiver<bool>) {
-    // A closed channel means that the server has ended.
-    let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -3,3 +3,5 @@
 pub mod interests;
 pub mod listen;
 pub mod listener;
+pub mod rare_events;
+pub mod update_texts;

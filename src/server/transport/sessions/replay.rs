@@ -256,8 +256,8 @@ pub struct ReplayWriter {
 
 impl ReplayWriter {
     /// Adds an event; waits while the reader, if there is one, is far behind.
-    pub async fn say(&mut self, message: Vec<u8>, revision: Option<u64>) {
-        lock(&self.replay.streams).push(self.stream, message.into(), revision);
+    pub async fn say(&mut self, message: Bytes, revision: Option<u64>) {
+        lock(&self.replay.streams).push(self.stream, message, revision);
         loop {
             self.events.borrow_and_update();
             let behind = match lock(&self.replay.streams).open.get(&self.stream) {
@@ -426,7 +426,7 @@ mod tests {
 
     async fn say(writer: &mut ReplayWriter, words: &[&str]) {
         for word in words {
-            writer.say(word.as_bytes().to_vec(), None).await;
+            writer.say(word.as_bytes().to_vec().into(), None).await;
         }
     }
 

@@ -146,7 +146,7 @@ impl Session {
             ListenerEvent::Logged(log) => self
                 .level()
                 .map_or(log.is_from_owner, |least| log.level >= least),
-            ListenerEvent::Updated(..) | ListenerEvent::List(_) => true,
+            ListenerEvent::Updated { .. } | ListenerEvent::List(_) => true,
             // Sessions have no tasks.
             ListenerEvent::Task(_) => false,
         }

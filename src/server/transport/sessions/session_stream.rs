@@ -8,13 +8,12 @@ use super::event_id::{EventId, StreamOrigin};
 use super::lookup;
 use super::replay::{ReplayReader, ReplayWriter};
 use super::session::{OpenStream, Session};
-use crate::dispatch::CallContext;
+use crate::dispatch::{CallContext, WakeIsolated};
 use crate::transport::call_stream::forward;
 use crate::transport::endpoint::{Endpoint, refuse, sender};
 use crate::transport::headers;
 use crate::transport::stream::AcceptedForms;
 use crate::transport::unresumable_call::UnresumableCall;
-use crate::transport::wake_isolated::WakeIsolated;
 use gatewren_gate::guard::{Admitted, Refusal};
 use gatewren_gate::http::{ResponseBody, events};
 use gatewren_wire::protocol::RpcError;
@@ -173,25 +172,27 @@ async fn send_events(
         let mut listener = session.listener.lock().await;
         let listener = listener.get_or_insert_with(|| session.listen(engine, client));
         listener.follow(client);
-        let event = tokio::select! {
-            biased;
-            () = stream.rests() => continue,
-            event = listener.next() => event,
-        };
-        let Some(event) = event else {
-            // The server stops: the events so far are sent, then the stream ends.
-            writer.end_connection();
-            return std::future::pending().await;
-        };
-        if !session.wants(&event) {
-            continue;
-        }
-        let note = event.to_notification();
-        tokio::select! {
-            biased;
-            () = writer.say(note.write(), note.revision) => {}
-            // The event is in the buffer already; a slow reader does not delay other streams.
-            () = stream.rests() => {}
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = stream.rests() => break,
+                event = listener.next() => event,
+            };
+            let Some(event) = event else {
+                // The server stops: the events so far are sent, then the stream ends.
+                writer.end_connection();
+                return std::future::pending().await;
+            };
+            if !session.wants(&event) {
+                continue;
+            }
+            let (text, settled) = event.to_text();
+            tokio::select! {
+                biased;
+                () = writer.say(text, settled) => {}
+                // The event is in the buffer already; a slow reader does not delay other streams.
+                () = stream.rests() => break,
+            }
         }
     }
 }

@@ -28,12 +28,17 @@ struct WakeState {
 impl<'a, T> WakeIsolated<'a, T> {
     /// Wraps a future, which is polled for the first time when this one is.
     pub fn new(future: impl Future<Output = T> + Send + 'a) -> Self {
+        Self::of_boxed(Box::pin(future))
+    }
+
+    /// The same for a future that is in a box already.
+    pub fn of_boxed(future: Pin<Box<dyn Future<Output = T> + Send + 'a>>) -> Self {
         let state = Arc::new(WakeState {
             woken: AtomicBool::new(true),
             holder: Mutex::default(),
         });
         Self {
-            future: Box::pin(future),
+            future,
             waker: state.clone().into(),
             state,
         }
