@@ -205,6 +205,7 @@ fn plan(args: &TryArgs, directory: &Path) -> ServerPlan {
         file: None,
         helper,
         address: None,
+        instance: None,
     }
 }
 

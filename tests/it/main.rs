@@ -55,6 +55,7 @@ mod flow_converge;
 mod flow_crowd;
 mod flow_edge;
 mod flow_fairness;
+mod flow_fronts;
 mod flow_helper_policy;
 mod flow_host;
 mod flow_idle;

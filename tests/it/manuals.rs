@@ -49,3 +49,23 @@ fn the_page_about_the_service_names_what_exists() {
         assert!(page.source.contains(&name), "{name} is not in the page");
     }
 }
+
+#[test]
+fn the_unit_of_a_further_front_is_the_one_of_the_first_with_a_name() {
+    let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/systemd");
+    let directives = |name: &str| {
+        let text = fs::read_to_string(units.join(name)).unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let lines = lines.filter(|line| !line.is_empty());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let further = directives("gatewren@.service").join("\n");
+    let replaced = further
+        .replace(" (front %i)", "")
+        .replace("gatewren@%i.socket", "gatewren.socket")
+        .replace(" --instance %i", "");
+    assert_eq!(
+        replaced.lines().collect::<Vec<_>>(),
+        directives("gatewren.service")
+    );
+}

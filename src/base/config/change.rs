@@ -46,12 +46,13 @@ mod tests {
     use super::*;
 
     /// The keys that only take effect after a restart. All other keys must take effect at once.
-    const AT_THE_START: [&str; 9] = [
+    const AT_THE_START: [&str; 10] = [
         "listen",
         "state_dir",
         "tools.dialect",
         "lxc.lxcpath",
         "helper.socket",
+        "sessions.instance",
         "workers.observer",
         "workers.notifier",
         "workers.sweeper",
@@ -78,6 +79,7 @@ mod tests {
             | "oauth.local_clients"
             | "metrics.loopback" => "true",
             "oauth.enabled" | "access.streaming" => "false",
+            "sessions.instance" => "\"b\"",
             path if path.starts_with("workers.") => "false",
             "access.allowed_origins" => "[\"https://other.lan\"]",
             "access.required_header"

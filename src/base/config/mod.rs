@@ -18,6 +18,7 @@ mod helper_lists;
 mod helper_policy;
 mod helper_reach;
 mod helper_switches;
+mod instance_name;
 mod key;
 mod live_settings;
 mod load;
@@ -60,6 +61,7 @@ pub use helper_class::HelperClass;
 pub use helper_policy::{HELPER_POLICY_FILE, HelperPolicy};
 #[cfg(any(test, feature = "testing"))]
 pub use helper_switches::{BackupPolicy, UpdatesPolicy};
+pub use instance_name::{INSTANCE_NAME_FORM, is_instance_name};
 pub use live_settings::{LiveSettings, LiveSettingsSender};
 pub use load::SETTINGS_FILE;
 pub use mode::Mode;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::edge_jwt::{HeaderName, KeyLocationShape, OneLineText};
 use super::health_path::HealthPath;
 use super::helper_policy::HelperPolicy;
+use super::instance_name::InstanceName;
 use super::key::{Key, comment_lines, key, sample};
 use super::reading::SectionFamily;
 use super::settings::Settings;
@@ -210,6 +211,11 @@ pub(super) const SETTINGS: &[Key<Settings>] = &[
     key!("observer", "units", observer.units, UNITS,
         "systemd units in the state in addition to those that failed or are enabled, such as \"docker-*.service\";\n\
          * matches any characters, ? matches one."),
+
+    key!("sessions", "instance", sessions.instance, InstanceName,
+        "Name of this front, such as \"a\", if several serve this server: the ids of its sessions begin with it, as in\n\
+         \"a-...\", so that a balancer sends a session to the front that opened it. Ids without a name stay valid.\n\
+         `gatewren serve --instance` overrides it. Empty means none.", restart),
 
     key!("workers", "observer", workers.observer, Flag,
         "Background work that can be switched off, for tests and for another program that does it. The audit, the\n\

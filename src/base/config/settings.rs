@@ -53,12 +53,21 @@ pub struct Settings {
     pub lxc: LxcSettings,
     /// `[observer]`
     pub observer: ObserverSettings,
+    /// `[sessions]`
+    pub sessions: SessionSettings,
     /// `[workers]`
     pub workers: WorkerSettings,
     /// `[helper]`
     pub helper: HelperSettings,
     /// `[log]`
     pub log: LogSettings,
+}
+
+/// The sessions of clients.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionSettings {
+    /// The name of this front, with which its session ids begin; empty for none.
+    pub instance: String,
 }
 
 /// The presentation of tools.
@@ -272,6 +281,7 @@ impl Default for Settings {
             metrics: MetricsSettings::default(),
             lxc: LxcSettings::default(),
             observer: ObserverSettings::default(),
+            sessions: SessionSettings::default(),
             workers: WorkerSettings::default(),
             helper: HelperSettings {
                 socket: PathBuf::from("/run/gatewren/helper.sock"),

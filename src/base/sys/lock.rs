@@ -1,4 +1,4 @@
-//! A lock on a directory, so that two servers do not keep the same state.
+//! Locks on a directory: of each server that keeps its state there, and of the one that does the background work.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,6 +14,12 @@ use gatewren_portable::files;
 
 /// The largest note of a holder; a larger one is not ours.
 const MAX_NOTE: usize = 128;
+
+/// The file of the lock of a server without a name, and the beginning of the others.
+const LOCK: &str = "lock";
+
+/// The file of the lock of the background work.
+const WORKERS: &str = "workers.lock";
 
 /// The lock, held until it is dropped; the kernel releases it however the process ends.
 #[derive(Debug)]
@@ -38,14 +44,35 @@ pub struct LockHolder {
 }
 
 impl LockHolder {
-    /// Returns the holder of a directory from its own note; `None` if no such process runs.
+    /// Returns the holder of a directory from its own note; `None` if no such process runs. Of several, it is the
+    /// one without a name, or else the first by name.
     pub fn of(directory: &Path) -> Option<Self> {
-        let note = files::read_bounded(&directory.join("lock"), MAX_NOTE).ok()?;
+        Self::all(directory).into_iter().next()
+    }
+
+    /// Returns all processes that hold the directory, in the order of their names.
+    pub fn all(directory: &Path) -> Vec<Self> {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names
+            .filter(|name| {
+                name == LOCK || name.strip_prefix(LOCK).is_some_and(|n| n.starts_with('.'))
+            })
+            .collect();
+        names.sort_unstable();
+        let holders = names
+            .iter()
+            .filter_map(|name| Self::in_note(&directory.join(name)));
+        holders.collect()
+    }
+
+    fn in_note(file: &Path) -> Option<Self> {
+        let note = files::read_bounded(file, MAX_NOTE).ok()?;
         let note = String::from_utf8(note).ok()?;
         let mut words = note.split_whitespace();
         let pid: i32 = words.next()?.parse().ok().filter(|pid| *pid > 1)?;
         // The pid of a holder that has ended may have been reused by another program.
-        if !has_our_name(pid) && !has_open(pid, &directory.join("lock")) {
+        if !has_our_name(pid) && !has_open(pid, file) {
             return None;
         }
         Some(Self {
@@ -78,14 +105,36 @@ fn has_open(pid: i32, file: &Path) -> bool {
 
 /// Locks a directory by a file `lock` in it; `WouldBlock` when another process holds it.
 pub fn lock_directory(directory: &Path) -> io::Result<DirectoryLock> {
+    lock_file(directory, LOCK, FlockArg::LockExclusiveNonblock)
+}
+
+/// Locks a directory for one of several servers that share it, by a file `lock.NAME` in it. `WouldBlock` when another
+/// process has the same name.
+pub fn lock_instance(directory: &Path, name: &str) -> io::Result<DirectoryLock> {
+    let file = format!("{LOCK}.{name}");
+    lock_file(directory, &file, FlockArg::LockExclusiveNonblock)
+}
+
+/// Takes the lock of the server that does the background work in a directory; `WouldBlock` when another one does.
+pub fn lock_workers(directory: &Path) -> io::Result<DirectoryLock> {
+    lock_file(directory, WORKERS, FlockArg::LockExclusiveNonblock)
+}
+
+/// Waits, and blocks the thread, until this process has that lock. The kernel passes it on at once when its holder
+/// ends, however that ends.
+pub fn wait_for_workers_lock(directory: &Path) -> io::Result<DirectoryLock> {
+    lock_file(directory, WORKERS, FlockArg::LockExclusive)
+}
+
+fn lock_file(directory: &Path, name: &str, how: FlockArg) -> io::Result<DirectoryLock> {
     let mut options = OpenOptions::new();
     let file = options
         .create(true)
         .truncate(false)
         .write(true)
         .mode(0o600)
-        .open(directory.join("lock"))?;
-    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        .open(directory.join(name))?;
+    match Flock::lock(file, how) {
         Ok(lock) => Ok(DirectoryLock(lock)),
         Err((_, errno)) => Err(errno.into()),
     }
@@ -106,6 +155,38 @@ mod tests {
         assert_eq!(second.kind(), io::ErrorKind::WouldBlock);
         drop(held);
         lock_directory(scratch.path()).unwrap();
+    }
+
+    #[test]
+    fn servers_with_names_share_a_directory_and_one_does_the_background_work() {
+        let scratch = Scratch::new();
+        let unnamed = lock_directory(scratch.path()).unwrap();
+        let named = lock_instance(scratch.path(), "b").unwrap();
+        let again = lock_instance(scratch.path(), "b").unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::WouldBlock);
+        let address = |port: u16| Some(([127, 0, 0, 1], port).into());
+        named.note(address(2)).unwrap();
+        assert_eq!(LockHolder::of(scratch.path()).unwrap().address, address(2));
+        unnamed.note(address(1)).unwrap();
+        let all: Vec<_> = LockHolder::all(scratch.path())
+            .iter()
+            .map(|holder| holder.address)
+            .collect();
+        assert_eq!(
+            all,
+            [address(1), address(2)],
+            "the one without a name is first"
+        );
+
+        let working = lock_workers(scratch.path()).unwrap();
+        assert!(lock_workers(scratch.path()).is_err());
+        let path = scratch.path().to_owned();
+        let waiting = std::thread::spawn(move || wait_for_workers_lock(&path).unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(!waiting.is_finished());
+        drop(working);
+        let _next = waiting.join().unwrap();
+        assert!(lock_workers(scratch.path()).is_err());
     }
 
     #[test]

@@ -91,12 +91,15 @@ pub fn take(
     directory: &Path,
     facts: impl Fn() -> Result<CertificateFacts, String>,
 ) -> Result<PresentedCertificate, String> {
-    let Some(holder) = LockHolder::of(directory) else {
+    let holders = LockHolder::all(directory);
+    if holders.is_empty() {
         return Ok(PresentedCertificate::NotRunning);
-    };
-    holder
-        .ask_to_reload()
-        .map_err(|cause| format!("cannot make the running server reload: {cause}"))?;
+    }
+    for holder in holders {
+        holder
+            .ask_to_reload()
+            .map_err(|cause| format!("cannot make the running server reload: {cause}"))?;
+    }
     let since = Instant::now();
     loop {
         thread::sleep(PAUSE);

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use crate::console::runtime;
 use crate::try_out::owner_code;
-use gatewren_base::config::{ConfigError, HELPER_POLICY_FILE, LogLevel, Settings};
+use gatewren_base::config::{
+    ConfigError, HELPER_POLICY_FILE, INSTANCE_NAME_FORM, LogLevel, Settings, is_instance_name,
+};
 use gatewren_base::sys::{Secret, is_root, started_by_systemd};
 use gatewren_base::telemetry;
 use gatewren_server::app::{
@@ -28,6 +30,17 @@ pub struct ServeArgs {
     /// The helper's limits, as helper.toml; used if systemd has started no helper and this command starts one
     #[arg(long, value_name = "FILE", default_value = HELPER_POLICY_FILE)]
     helper_policy: PathBuf,
+
+    /// The name of this front, if several serve this server: its session ids begin with it
+    #[arg(long, value_name = "NAME", value_parser = instance_name)]
+    instance: Option<String>,
+}
+
+/// Checks the name of a front.
+fn instance_name(name: &str) -> Result<String, String> {
+    let fits = is_instance_name(name);
+    let wrong = || format!("a name has {INSTANCE_NAME_FORM}");
+    fits.then(|| name.to_owned()).ok_or_else(wrong)
 }
 
 /// Exit code for errors that a restart does not fix: settings or databases that cannot be used (sysexits.h would
@@ -62,12 +75,17 @@ async fn serve(settings: Result<Settings, ConfigError>, args: &ServeArgs) -> Exi
     let Some(Ok(address)) = sockets.first().map(tokio::net::TcpListener::local_addr) else {
         return fail(&"no address to listen on; set `listen`");
     };
-    let helper = helper(&settings, &args.helper_policy);
+    let name = args
+        .instance
+        .as_ref()
+        .unwrap_or(&settings.sessions.instance);
+    let helper = helper(&settings, &args.helper_policy, name);
     match build(ServerPlan {
         settings,
         file: std::path::absolute(&args.config).ok(),
         helper,
         address: Some(address),
+        instance: args.instance.clone(),
     })
     .await
     {
@@ -90,12 +108,15 @@ async fn serve(settings: Result<Settings, ConfigError>, args: &ServeArgs) -> Exi
 }
 
 /// The helper that systemd runs, or else a child process, which has no more privileges than this process.
-fn helper(settings: &Settings, policy: &Path) -> HelperPlan {
+fn helper(settings: &Settings, policy: &Path, instance: &str) -> HelperPlan {
     let socket = settings.helper.socket.clone();
     let there = socket.exists();
     if !there && (is_root() || !started_by_systemd()) {
         return HelperPlan::Child {
-            directory: settings.state_dir.join("run"),
+            directory: settings.state_dir.join(match instance {
+                "" => "run".to_owned(),
+                name => format!("run.{name}"),
+            }),
             policy: Some(policy.to_owned()),
             sockets: EngineSockets::default(),
         };

@@ -1,6 +1,7 @@
 //! The handle to the observer: callers request a look after a change, and wait for it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -20,6 +21,8 @@ pub struct ObserverHandle {
     asked: Arc<watch::Sender<u64>>,
     answered: Arc<[watch::Receiver<u64>]>,
     causes: Causes,
+    /// Whether the watchers wait for another front to end, which watches meanwhile.
+    is_waiting: Arc<AtomicBool>,
 }
 
 /// A call that changes the host, from before the change until the state shows it.
@@ -72,6 +75,7 @@ impl ObserverHandleBuilder {
             asked: Arc::new(self.asked),
             answered: self.answered.into(),
             causes: self.causes,
+            is_waiting: Arc::default(),
         }
     }
 }
@@ -84,6 +88,11 @@ impl ObserverHandle {
             handle: self.clone(),
             _cause: self.causes.begin(audit_id),
         }
+    }
+
+    /// Sets whether the watchers wait. Meanwhile no caller waits for their looks.
+    pub fn set_waiting(&self, is_waiting: bool) {
+        self.is_waiting.store(is_waiting, Ordering::Relaxed);
     }
 
     /// Requests a look from every watcher, because something was changed before this call.
@@ -109,8 +118,11 @@ impl ObserverHandle {
 impl PendingChange {
     /// Ends the call: waits until every watcher has finished a look that began after now, and returns the
     /// document's revision. Returns `None` after two seconds: the call has succeeded and should not wait longer,
-    /// but no revision is known to reflect it.
+    /// but no revision is known to reflect it. The same at once, while the watchers of another front look.
     pub async fn wait_for_revision(self) -> Option<u64> {
+        if self.handle.is_waiting.load(Ordering::Relaxed) {
+            return None;
+        }
         let looked = self.handle.wait_for_looks(self.handle.nudge());
         timeout(SEEN_TIME, looked).await.ok()?;
         Some(self.handle.state.document().revision)

@@ -53,6 +53,7 @@ impl Observer {
 
     /// Watches until `stop` is ready.
     pub async fn run(self, stop: impl Future<Output = ()>) {
+        self.handle.set_waiting(false);
         let mut watchers = JoinSet::new();
         watchers.spawn(self.containers.run());
         watchers.spawn(self.host.run());

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
+use super::background_work::end_abandoned_work;
 use super::build_error::BuildError;
 use super::catalog::{Backends, CatalogSources, catalog};
 use super::connect::GuardedOAuth;
@@ -16,17 +17,14 @@ use super::front::Front;
 use super::helper_capabilities::offered_tools;
 use super::helper_plan::{HelperPlan, start_helper};
 use super::host_parts::{backends, observer, sampler, watch_probes};
-use super::job_ends::record_job_ends;
 use super::limits::{inbox_limits, retention, task_limits};
 use super::owner_site::{OwnerParts, owner_host, site};
 use super::pair::PairingEndpoint;
-use super::running_server::{Server, certificate, hosts};
+use super::running_server::{Server, certificate, hosts, vault_file};
 use super::scrape::MetricsScrape;
 use super::serving::ServeContext;
 use super::switched_off;
-use crate::dispatch::{
-    Engine, Inbox, OwnerPageAddress, end_abandoned_changes, end_abandoned_runs, end_abandoned_tasks,
-};
+use crate::dispatch::{Engine, Inbox, OwnerPageAddress};
 use crate::owner::{OwnerSite, SampleHistory};
 use crate::transport::{Endpoint, HttpSse, SessionStore, Sessions};
 use gatewren_base::config::{LiveSettings, LiveSettingsSender, Settings};
@@ -54,24 +52,26 @@ pub struct ServerPlan {
     pub helper: HelperPlan,
     /// The bound address that clients use; `None` for the one client on standard input and output.
     pub address: Option<SocketAddr>,
+    /// The name of this front from its command line, instead of the one in the settings.
+    pub instance: Option<String>,
 }
 
 /// Builds a server: its stores, its certificate, its helper, the backends and tools, and its guard.
 pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
-    let in_force = LiveSettingsSender::new(plan.settings);
+    let in_force = LiveSettingsSender::new(named(plan.settings, plan.instance.as_deref()));
     let (settings, live, address) = (in_force.now(), in_force.live(), plan.address);
-    let is_demo = plan.helper.is_demo();
-    let lock = directory::take(&settings.state_dir, address, is_demo)?;
-    let stop = watch::Sender::new(false);
+    let (is_demo, stop) = (plan.helper.is_demo(), watch::Sender::new(false));
+    let locks = directory::take(&settings, address, is_demo)?;
     let (child, helper) = start_helper(&plan.helper, &settings)?;
     let bounds = follow_capabilities(&helper, &stop);
-    let (vault, state, history) = stores(&settings, &helper, is_demo).await?;
+    let is_first = locks.workers.is_held();
+    let (vault, state, history) = stores(&settings, &helper, is_first, is_demo).await?;
     let tls = address.map(|_| load_tls(&settings)).transpose()?;
     let systemd = Systemd::new(SystemBus::new());
     let observing = helper.on_behalf_of(Requester::Observer);
-    let observer = observer(&state, &systemd, &observing, &live);
+    let observer = observer(&state, &systemd, &observing, &live, is_first);
     let sampler = sampler(&settings, &observing);
-    let jobs = follow_jobs(&observing, &vault, &state, vault_file(&settings), &stop);
+    let jobs = Jobs::new(observing.clone(), stop.subscribe());
     let scrape = MetricsScrape::new(&vault, &state, jobs, tls.clone(), vault_file(&settings));
     let host = owner_host(&helper, &observer, &sampler);
     let backends = backends(systemd, helper, live.clone(), vault.clone(), &stop);
@@ -90,8 +90,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         history: sampler.history(),
         probes: probes.clone(),
     };
-    let catalog = tools(sources, backends, &settings, is_demo)?;
-    bounds.wait_for_answer().await;
+    let catalog = tools(sources, backends, &settings, is_demo).await?;
     let engine = engine(catalog, &vault, &guard, &settings, &stop).await?;
     let engine = Arc::new(engine.with_inbox(inbox(&vault, &state, &live, address)?));
     let endpoint = Endpoint::new(engine.clone(), guard, sessions, live.clone());
@@ -99,6 +98,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         url: address.map_or_else(|| "stdio".to_owned(), |a| format!("https://{a}/mcp")),
         in_force,
         file: plan.file,
+        instance: plan.instance,
         note: Mutex::default(),
         state,
         vault,
@@ -109,7 +109,7 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
         bounds,
         notification_sender,
         probes,
-        _lock: lock,
+        locks,
         observer: Mutex::new(Some(observer)),
         sampler: Mutex::new(Some(sampler)),
         helper: Mutex::new(child),
@@ -118,15 +118,25 @@ pub async fn build(plan: ServerPlan) -> Result<Server, BuildError> {
     Ok(server)
 }
 
-/// The tools and resources of this server.
-fn tools(
+/// The tools and resources of this server, once the helper has answered.
+async fn tools(
     sources: CatalogSources<'_>,
     backends: Backends,
     settings: &Settings,
     is_demo: bool,
 ) -> Result<Catalog, BuildError> {
+    let bounds = sources.bounds.clone();
     let catalog = catalog(sources, backends, settings.tools.dialect).map_err(failed)?;
+    bounds.wait_for_answer().await;
     Ok(demo::marked(catalog, is_demo))
+}
+
+/// The settings with the name of this front from its command line.
+pub(super) fn named(mut settings: Settings, instance: Option<&str>) -> Settings {
+    if let Some(name) = instance {
+        name.clone_into(&mut settings.sessions.instance);
+    }
+    settings
 }
 
 /// Where the owner's page is, by the settings in force.
@@ -149,7 +159,7 @@ fn inbox(
     Ok(inbox.with_owner_page(address.map(|_| owner_page(live))))
 }
 
-/// Builds the engine. Ends the tasks and changes that the last run left open, before this run creates any.
+/// Builds the engine.
 async fn engine(
     catalog: Catalog,
     vault: &Vault,
@@ -157,18 +167,16 @@ async fn engine(
     settings: &Settings,
     stop: &watch::Sender<bool>,
 ) -> Result<Engine, BuildError> {
-    end_abandoned_tasks(vault).await.map_err(failed)?;
     vault
         .offer()
         .keep(&offered_tools(&catalog))
         .await
         .map_err(failed)?;
-    end_abandoned_changes(vault).await.map_err(failed)?;
-    end_abandoned_runs(vault).await.map_err(failed)?;
     let key = vault.key("request-state").await.map_err(failed)?;
     let limits = task_limits(&settings.tasks);
     let vault = Some(vault.clone());
     let engine = Engine::new(catalog, vault, &key, stop.subscribe(), limits);
+    engine.name_tasks(&settings.sessions.instance);
     let guard = guard.clone();
     Ok(engine.with_principal_updates(Arc::new(move |who| {
         let guard = guard.clone();
@@ -189,39 +197,21 @@ fn follow_capabilities(helper: &HelperClient, stop: &watch::Sender<bool>) -> Hel
     bounds
 }
 
-/// Starts writing the ends of jobs into the audit, until the server stops. Returns the jobs.
-fn follow_jobs(
-    helper: &HelperClient,
-    vault: &Vault,
-    state: &State,
-    audit: PathBuf,
-    stop: &watch::Sender<bool>,
-) -> Jobs {
-    let jobs = || Jobs::new(helper.clone(), stop.subscribe());
-    let (followed, shown) = (jobs(), jobs());
-    let (vault, state, mut stop) = (vault.clone(), state.clone(), stop.subscribe());
-    tokio::spawn(async move {
-        tokio::select! {
-            () = record_job_ends(followed, vault, state, audit) => {}
-            _ = stop.wait_for(|stop| *stop) => {}
-        }
-    });
-    shown
-}
-
-/// The vault's file, for those who read the audit beside the vault.
-fn vault_file(settings: &Settings) -> PathBuf {
-    settings.state_dir.join("vault.db")
-}
-
 /// Opens the vault and the state, and fills those of a demo. The helper logs the vault's audit head, and a key of the
 /// vault seals the state's revisions.
 async fn stores(
     settings: &Settings,
     helper: &HelperClient,
+    is_first: bool,
     is_demo: bool,
 ) -> Result<(Vault, State, Option<SampleHistory>), BuildError> {
-    let vault = open_vault(&vault_file(settings)).await?;
+    let vault = open_vault(&vault_file(settings))?;
+    if is_first {
+        // Beside another front this is no new run: calls without an outcome may still run there.
+        vault.audit().begin_run().await.map_err(failed)?;
+    }
+    let ended = end_abandoned_work(&vault, is_first, &settings.sessions.instance).await;
+    ended.map_err(failed)?;
     send_audit_head(helper, &vault);
     let state = state(settings)?;
     let key = vault.key(STATE_AUTHOR_KEY).await.map_err(failed)?;
@@ -275,6 +265,7 @@ async fn admission(
         revision: state.watch_revision(),
     };
     let sessions = Sessions::open(&key, live.clone(), Some(store)).map_err(failed)?;
+    let sessions = sessions.with_instance(&live.now().sessions.instance);
     Ok((Arc::new(guard), Arc::new(sessions)))
 }
 
@@ -288,16 +279,13 @@ fn state(settings: &Settings) -> Result<State, BuildError> {
     )
 }
 
-/// Opens the vault, and begins a run in its audit.
-async fn open_vault(path: &Path) -> Result<Vault, BuildError> {
-    let vault = Vault::open(path).map_err(|error| match error {
+fn open_vault(path: &Path) -> Result<Vault, BuildError> {
+    Vault::open(path).map_err(|error| match error {
         VaultError::Newer { .. } | VaultError::Damaged { .. } | VaultError::Foreign { .. } => {
             BuildError::lasting(error)
         }
         _ => failed(error),
-    })?;
-    vault.audit().begin_run().await.map_err(failed)?;
-    Ok(vault)
+    })
 }
 
 /// Puts an endpoint behind a socket. With an owner, programs may also request access.

@@ -1,11 +1,13 @@
-//! The state directory: private, and used by one server at a time.
+//! The state directory: private, and used by one server at a time, or by several fronts with different names.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::{fs, io};
 
 use super::build_error::BuildError;
-use gatewren_base::sys::{DirectoryLock, files, lock_directory, own_uid};
+use super::workers_lock::WorkersLock;
+use gatewren_base::config::Settings;
+use gatewren_base::sys::{DirectoryLock, files, lock_directory, lock_instance, own_uid};
 
 /// The empty file that marks the directory of a demo.
 const DEMO: &str = "demo";
@@ -26,13 +28,24 @@ fn must_be_ours(directory: &Path) -> Result<(), BuildError> {
     )))
 }
 
-/// Locks the directory for this process, and notes its address there. Two servers with the same state would each
-/// undo what the other has observed.
+/// The locks of a server on its directory.
+pub struct ServerLocks {
+    _own: DirectoryLock,
+    /// Decides which of several fronts does the background work.
+    pub workers: WorkersLock,
+}
+
+/// Locks the directory for the front with this name, and notes its address there. The name is empty for none: two
+/// fronts without names are a mistake, and two with the same name would open sessions that a balancer mixes up.
 pub fn take(
-    directory: &Path,
+    settings: &Settings,
     address: Option<SocketAddr>,
     is_demo: bool,
-) -> Result<DirectoryLock, BuildError> {
+) -> Result<ServerLocks, BuildError> {
+    let (directory, instance) = (
+        settings.state_dir.as_path(),
+        settings.sessions.instance.as_str(),
+    );
     files::private_dir(directory).map_err(BuildError::new)?;
     must_be_ours(directory)?;
     let cannot = |cause: io::Error| {
@@ -40,11 +53,17 @@ pub fn take(
         if cause.kind() != io::ErrorKind::WouldBlock {
             return BuildError::new(format!("cannot lock {directory}: {cause}"));
         }
-        BuildError::in_use(format!(
-            "another gatewren uses {directory}; stop it, or use another directory"
-        ))
+        BuildError::in_use(if instance.is_empty() {
+            format!("another gatewren uses {directory}; stop it, or use another directory")
+        } else {
+            format!("another gatewren with the name {instance} uses {directory}; use another name")
+        })
     };
-    let lock = lock_directory(directory).map_err(cannot)?;
+    let lock = match instance {
+        "" => lock_directory(directory),
+        name => lock_instance(directory, name),
+    };
+    let lock = lock.map_err(cannot)?;
     if is_demo {
         begin_demo(directory)?;
     } else if directory.join(DEMO).exists() {
@@ -57,7 +76,11 @@ pub fn take(
     if let Err(cause) = lock.note(address) {
         tracing::warn!(%cause, "cannot store the server's address; commands on this host will not find it");
     }
-    Ok(lock)
+    let workers = WorkersLock::try_take(directory)?;
+    Ok(ServerLocks {
+        _own: lock,
+        workers,
+    })
 }
 
 /// Makes the directory that of a demo, without the state of its last run: its times would be old.

@@ -21,18 +21,21 @@ use gatewren_store::history::UsageHistory;
 use gatewren_store::state::State;
 use gatewren_store::vault::Vault;
 
-/// The observer, which keeps the state in sync with the host.
+/// The observer, which keeps the state in sync with the host. Beside another front it waits until that one has ended.
 pub fn observer(
     state: &State,
     systemd: &Systemd,
     helper: &HelperClient,
     live: &LiveSettings,
+    is_first: bool,
 ) -> Observer {
     let (units, lxc) = (
         ObservedUnits::new(systemd, live.clone()),
         Lxc::new(helper.clone()),
     );
-    Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units)
+    let observer = Observer::new(state.clone(), &lxc, Host::new(helper.clone()), units);
+    observer.handle().set_waiting(!is_first);
+    observer
 }
 
 /// Takes the samples of the history.

@@ -1,6 +1,7 @@
 //! The life cycle of the server: ready, reload, drain, exit.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -94,9 +95,7 @@ pub async fn run(
     announce(&server);
     server.notify.status(&format!("serving {}", server.url));
     server.notify.ready();
-    while signals.next().await == SignalEvent::Reload {
-        server.reload();
-    }
+    serve_until_stop(&server, &mut signals, &mut workers).await;
     tracing::info!("stopping");
     server.notify.stopping();
     server.notify.status("stopping: waiting for running calls");
@@ -111,6 +110,28 @@ pub async fn run(
     }
     tracing::warn!("stopped before all calls had ended");
     ExitCode::FAILURE
+}
+
+/// Handles signals until one of them stops the server, and takes over the background work when it can.
+async fn serve_until_stop(
+    server: &Server,
+    signals: &mut ProcessSignals,
+    workers: &mut JoinSet<()>,
+) {
+    let mut takes_over = pin!(server.locks.workers.take_over());
+    let mut is_waiting = true;
+    loop {
+        tokio::select! {
+            event = signals.next() => match event {
+                SignalEvent::Reload => server.reload(),
+                SignalEvent::Stop => return,
+            },
+            () = &mut takes_over, if is_waiting => {
+                is_waiting = false;
+                server.take_over(workers).await;
+            }
+        }
+    }
 }
 
 /// Waits until everything has ended; false on the drain's timeout or a second signal.

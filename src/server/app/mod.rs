@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod background_work;
 mod build;
 mod build_error;
 mod catalog;
@@ -47,6 +48,7 @@ mod token_warnings;
 mod unguarded_agents;
 mod watchdog;
 mod watched_paths;
+mod workers_lock;
 
 pub use build::{ServerPlan, build};
 #[cfg(feature = "everything")]

@@ -1,5 +1,6 @@
 //! `systemctl reload`: reads the settings again and applies them.
 
+use super::build::named;
 use super::limits::{inbox_limits, retention, task_limits};
 use super::running_server::{Server, certificate, certificate_words};
 use gatewren_base::config::{Settings, SettingsReload};
@@ -45,7 +46,7 @@ impl Server {
             Some(file) => Settings::load(file).map_err(|error| error.summary())?,
             None => Settings::clone(&now),
         };
-        let change = now.compare_with(read);
+        let change = now.compare_with(named(read, self.instance.as_deref()));
         let settings = &change.settings;
         let edge = if settings.edge_jwt == now.edge_jwt {
             None

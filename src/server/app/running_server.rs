@@ -7,34 +7,26 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::disk_notices::notify_of_disks;
-use super::inbox_notices::notify_of_changes;
+use super::directory::ServerLocks;
 use super::names::{server_addresses, server_names};
-use super::notice_logs::log_notifications;
-use super::notifier::send_notifications;
 use super::serving::ServeContext;
-use super::token_warnings::warn_of_expiring_tokens;
-use super::unguarded_agents::log_unguarded_agents;
-use super::{audit, helper_capabilities, session_notices};
 use crate::dispatch::Engine;
 use crate::notify::NotificationSender;
-use crate::watches::{WatchMonitor, WatchProbes};
-use gatewren_base::config::{LiveSettingsSender, Settings, TlsMode, WorkerSettings};
-use gatewren_base::sys::{DirectoryLock, KernelEvents, hold_few_program_pages, lock, rfc3339};
+use crate::watches::WatchProbes;
+use gatewren_base::config::{LiveSettingsSender, Settings, TlsMode};
+use gatewren_base::sys::{KernelEvents, lock, rfc3339};
 use gatewren_base::telemetry::SdNotify;
-use gatewren_gate::auth::Agents;
 use gatewren_gate::guard::AllowedHosts;
 use gatewren_gate::http::{
     CertificateSubject, CertificateSubjects, InvalidCertificateSubject, TlsServer, TlsSource,
 };
-use gatewren_host::backends::{HelperCapabilities, Storage};
+use gatewren_host::backends::HelperCapabilities;
 use gatewren_host::helper_client::HelperChild;
 use gatewren_host::observer::Observer;
 use gatewren_host::sampler::UsageSampler;
-use gatewren_store::state::{Notifications, State};
+use gatewren_store::state::State;
 use gatewren_store::vault::Vault;
 
 /// How often the host's names and addresses are checked without a notification by the kernel.
@@ -57,6 +49,8 @@ pub struct Server {
     pub in_force: LiveSettingsSender,
     /// The file that a reload reads; `None` if the settings were not read from a file.
     pub(super) file: Option<PathBuf>,
+    /// The name of this front from its command line.
+    pub(super) instance: Option<String>,
     /// What the last reload has left for the owner to do.
     pub(super) note: Mutex<Option<String>>,
     /// The host as a document.
@@ -76,113 +70,13 @@ pub struct Server {
     pub(super) notification_sender: NotificationSender,
     /// What watches check.
     pub(super) probes: Arc<WatchProbes>,
-    pub(super) _lock: DirectoryLock,
+    pub(super) locks: ServerLocks,
     pub(super) observer: Mutex<Option<Observer>>,
     pub(super) sampler: Mutex<Option<UsageSampler>>,
     pub(super) helper: Mutex<Option<HelperChild>>,
 }
 
 impl Server {
-    /// Starts the background tasks, without those that the owner has switched off.
-    pub fn start_workers(&self, workers: &mut JoinSet<()>) {
-        let on = if self.engine.catalog.is_demo {
-            WorkerSettings::NONE
-        } else {
-            self.in_force.now().workers
-        };
-        self.start_observer(workers, on.observer);
-        if on.sweeper {
-            let engine = self.engine.clone();
-            workers.spawn(async move { engine.sweep_tasks().await });
-            workers.spawn(audit::keep(self.vault.clone(), self.in_force.live()));
-        }
-        workers.spawn(self.engine.clone().run_approved());
-        if on.jobs {
-            workers.spawn(self.engine.clone().run_schedules());
-            self.start_watches(workers);
-        }
-        workers.spawn(hold_few_program_pages());
-        if on.notifier {
-            self.start_notifier(workers);
-        }
-        log_unguarded_agents(&self.vault, &self.in_force.now().spaces);
-        let off = on.switched_off().join(" ");
-        if !off.is_empty() {
-            tracing::info!(off, "background work is switched off");
-        }
-        if let Some(messages) = self.engine.catalog.session_message_sender() {
-            workers.spawn(log_notifications(self.state.clone(), messages.clone()));
-            let endpoint = self.serving.front.endpoint.clone();
-            match session_notices::listen(&self.in_force.now().state_dir) {
-                Ok(socket) => {
-                    workers.spawn(session_notices::serve(socket, messages, endpoint));
-                }
-                Err(cause) => tracing::warn!(%cause, "gatewren session notify will not work"),
-            }
-        }
-        workers.spawn(helper_capabilities::announce(
-            self.engine.clone(),
-            self.vault.clone(),
-            self.bounds.clone(),
-        ));
-    }
-
-    /// Starts the observer and the sampler. While they are off they are dropped: no caller waits for their looks.
-    fn start_observer(&self, workers: &mut JoinSet<()>, is_on: bool) {
-        let (observer, sampler) = (lock(&self.observer).take(), lock(&self.sampler).take());
-        if let Some(observer) = observer.filter(|_| is_on) {
-            let mut stop = self.stop.subscribe();
-            workers.spawn(observer.run(async move {
-                let _ = stop.wait_for(|stop| *stop).await;
-            }));
-        }
-        if let Some(sampler) = sampler.filter(|_| is_on) {
-            if let Some(site) = &self.serving.front.site {
-                workers.spawn(site.keep_samples(sampler.readings()));
-            }
-            workers.spawn(sampler.run());
-        }
-    }
-
-    /// Starts what notifies the owner.
-    fn start_notifier(&self, workers: &mut JoinSet<()>) {
-        workers.spawn(notify_of_changes(self.vault.clone(), self.state.clone()));
-        workers.spawn(warn_of_expiring_tokens(
-            self.vault.clone(),
-            self.state.clone(),
-        ));
-        if Storage::has_health() {
-            workers.spawn(notify_of_disks(
-                self.probes.storage.clone(),
-                self.state.clone(),
-            ));
-        }
-        workers.spawn(send_notifications(
-            self.vault.clone(),
-            self.state.clone(),
-            self.in_force.live(),
-            self.notification_sender.clone(),
-        ));
-    }
-
-    /// Starts the checks of the agents' watches.
-    fn start_watches(&self, workers: &mut JoinSet<()>) {
-        let agents = match Agents::new(self.vault.clone(), self.in_force.live()) {
-            Ok(agents) => agents,
-            Err(cause) => {
-                tracing::error!(%cause, "cannot read the agents; watches are not checked");
-                return;
-            }
-        };
-        let monitor = WatchMonitor {
-            vault: self.vault.clone(),
-            agents,
-            probes: self.probes.clone(),
-            notifications: Notifications::new(self.state.clone()),
-        };
-        workers.spawn(monitor.run());
-    }
-
     /// Updates the host's names and addresses, and loads the certificate that fits them.
     pub fn refresh(&self) {
         let settings = self.in_force.now();
@@ -228,6 +122,11 @@ impl Server {
             helper.stop().await;
         }
     }
+}
+
+/// The vault's file, for those who read the audit beside the vault.
+pub(super) fn vault_file(settings: &Settings) -> PathBuf {
+    settings.state_dir.join("vault.db")
 }
 
 /// The names in the certificate and when it expires.

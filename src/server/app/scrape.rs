@@ -45,6 +45,11 @@ struct ChainSeen {
 }
 
 impl MetricsScrape {
+    /// The jobs of the helper.
+    pub fn jobs(&self) -> Jobs {
+        self.jobs.clone()
+    }
+
     /// Measures these, and the audit in the vault's file.
     pub fn new(
         vault: &Vault,

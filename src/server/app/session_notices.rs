@@ -17,13 +17,14 @@ use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use crate::transport::Endpoint;
+use gatewren_base::config::is_instance_name;
 use gatewren_base::sys::own_uid;
 use gatewren_wire::protocol::LogSeverity;
 use gatewren_wire::registry::{
     ListChange, MessageAudience, MessageContent, SessionLog, SessionMessage,
 };
 
-/// The socket's name in the state directory.
+/// The socket's name in the state directory. That of a front with a name ends with the name: `notices.sock.b`.
 const SOCKET: &str = "notices.sock";
 
 /// The maximum size of the parameters, in bytes. The audit keeps them.
@@ -134,12 +135,15 @@ fn log_message(params: &Map<String, Value>) -> Result<SessionLog, String> {
     })
 }
 
-/// Opens the socket. A file of an earlier run is replaced: the directory belongs to this server alone.
+/// Opens the socket of the front with this name. A file of an earlier run is replaced: no other front has the name.
 ///
 /// # Errors
 /// If the socket cannot be created.
-pub fn listen(directory: &Path) -> io::Result<UnixListener> {
-    let path = directory.join(SOCKET);
+pub fn listen(directory: &Path, instance: &str) -> io::Result<UnixListener> {
+    let path = match instance {
+        "" => directory.join(SOCKET),
+        name => directory.join(format!("{SOCKET}.{name}")),
+    };
     match fs::remove_file(&path) {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
         _ => {}
@@ -229,13 +233,32 @@ fn send(
     Ok(sessions)
 }
 
-/// Passes a notice to the server that has this state directory; returns the number of open sessions among its receivers.
+/// Passes a notice to the fronts that have this state directory; returns the number of open sessions among its
+/// receivers. Each front also knows sessions of the others, so the largest number counts.
 ///
 /// # Errors
-/// If the server is not running or refuses it.
+/// If no front is running, or each refuses it.
 pub async fn send_notice(directory: &Path, notice: &OwnerNotice) -> Result<usize, String> {
+    let mut answer = send_to(&directory.join(SOCKET), notice).await;
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let instance = name.strip_prefix(SOCKET).and_then(|n| n.strip_prefix('.'));
+        if instance.is_some_and(is_instance_name) {
+            answer = match (answer, send_to(&entry.path(), notice).await) {
+                (Ok(one), Ok(other)) => Ok(one.max(other)),
+                (Err(_), other @ Ok(_)) => other,
+                (one, Err(_)) => one,
+            };
+        }
+    }
+    answer
+}
+
+/// Passes a notice to one front.
+async fn send_to(socket: &Path, notice: &OwnerNotice) -> Result<usize, String> {
     let ask = async {
-        let mut stream = UnixStream::connect(directory.join(SOCKET)).await?;
+        let mut stream = UnixStream::connect(socket).await?;
         let line = json!(notice).to_string() + "\n";
         stream.write_all(line.as_bytes()).await?;
         let mut answer = Vec::new();

@@ -106,6 +106,11 @@ impl Engine {
         }
     }
 
+    /// Has the ids of tasks contain the name of this front.
+    pub fn name_tasks(&self, instance: &str) {
+        self.tasks.set_instance(instance);
+    }
+
     /// Sets the minimum interval between notifications about one resource; open streams keep theirs.
     pub fn set_update_interval(&self, every: Duration) {
         *lock(&self.update_interval) = every;

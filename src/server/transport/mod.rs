@@ -30,7 +30,8 @@ pub use duplex::DisconnectReason;
 pub use endpoint::Endpoint;
 pub use http_sse::HttpSse;
 pub use response_future::RequestAnswer;
-pub use sessions::registry::{SessionStore, Sessions};
+pub use sessions::registry::Sessions;
+pub use sessions::session_store::SessionStore;
 pub use stdio::serve as serve_stdio;
 
 #[cfg(feature = "testing")]

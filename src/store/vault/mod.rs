@@ -59,7 +59,7 @@ pub use work::schedule_runs::{DueRun, RunEnd, RunOutcome, RunTurn, ScheduleRun, 
 pub use work::schedules::{MAX_SCHEDULES_OF_AGENT, ScheduleCreation};
 pub use work::sessions::{SeenRevision, SessionUse, StoredSession};
 pub use work::subscriptions::Subscription;
-pub use work::tasks::{StoredTaskLimits, TaskEnd, TaskRow, WORKING as TASK_WORKING};
+pub use work::tasks::{StoredTaskLimits, TaskEnd, TaskRow, WORKING as TASK_WORKING, task_id};
 pub use work::watches::{
     AddedWatch, MAX_WATCHES, MAX_WATCHES_OF_AGENT, NewWatch, StoredWatch, WatchRef, WatchTable,
 };

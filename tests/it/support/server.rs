@@ -354,6 +354,29 @@ impl Server {
         self.home.join(SETTINGS)
     }
 
+    /// Starts another front with this name, on the same settings and state.
+    pub fn front(&self, name: &str) -> Self {
+        let mut front = self.launch_front(name);
+        let url = front.url_in_log();
+        front.said = self.said.clone();
+        front.said["url"] = json!(url);
+        front
+    }
+
+    /// Does the same without waiting until it serves.
+    pub fn launch_front(&self, name: &str) -> Self {
+        let args = [
+            "serve".into(),
+            "--instance".into(),
+            name.into(),
+            "--config".into(),
+            self.settings_file().into(),
+            "--helper-policy".into(),
+            self.home.join(POLICY).into(),
+        ];
+        server().launch(Directory::new(), &args)
+    }
+
     /// Sets the helper's policy, from its next start on.
     pub fn bound(&self, bounds: &str) {
         bound(&self.home, bounds);

@@ -1,7 +1,7 @@
 //! The table of tasks: the running ones in memory, and all of them in a store that may outlive the process.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -11,7 +11,9 @@ use super::live_task::LiveTask;
 use super::store::TaskStore;
 use crate::dispatch::reference;
 use gatewren_base::sys::{lock, now_ms, random_bytes, rfc3339};
-use gatewren_store::vault::{StoredTaskLimits, TASK_WORKING, TaskEnd, TaskRow, Vault, VaultError};
+use gatewren_store::vault::{
+    StoredTaskLimits, TASK_WORKING, TaskEnd, TaskRow, Vault, VaultError, task_id,
+};
 use gatewren_wire::protocol::{RpcError, Task, TaskState, code};
 
 /// The maximum size of a stored result in bytes; a larger one is replaced by an error that states this.
@@ -51,6 +53,8 @@ impl TaskLimits {
 /// All tasks. Only this type decides which tasks are visible to which agent.
 pub(in crate::dispatch) struct Tasks {
     limits: Mutex<TaskLimits>,
+    /// The name of this front, which is in the ids.
+    instance: OnceLock<String>,
     store: Box<dyn TaskStore>,
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
     /// Notified when any task has changed.
@@ -74,10 +78,17 @@ impl Tasks {
     pub(in crate::dispatch) fn new(store: Box<dyn TaskStore>, limits: TaskLimits) -> Self {
         Self {
             limits: Mutex::new(limits),
+            instance: OnceLock::new(),
             store,
             live: Mutex::default(),
             changes: watch::Sender::new(0),
         }
+    }
+
+    /// Has the ids of tasks contain the name of this front.
+    pub(in crate::dispatch) fn set_instance(&self, name: &str) {
+        // It is set once, where the server is built.
+        let _ = self.instance.set(name.to_owned());
     }
 
     /// The current limits.
@@ -138,7 +149,10 @@ impl Tasks {
         let created_ms = now_ms();
         let ttl_ms = u64::try_from(self.limits().ttl.as_millis()).unwrap_or(u64::MAX);
         Some(TaskRow {
-            id: format!("task_{:032x}", u128::from_be_bytes(random.ok()?)),
+            id: task_id(
+                self.instance.get().map_or("", String::as_str),
+                &format!("{:032x}", u128::from_be_bytes(random.ok()?)),
+            ),
             agent: maker.agent.to_owned(),
             tool: maker.tool.to_owned(),
             request: maker.request.to_owned(),
@@ -209,10 +223,11 @@ impl Tasks {
     }
 }
 
-/// Ends the tasks that the previous run of this server left behind. A task whose work is in a job completes with
+/// Ends the tasks that the previous run of this server left behind, of one front or of all. A task whose work is in a job completes with
 /// that job as its result; the others fail. Must be called before any task is created.
-pub async fn end_abandoned_tasks(vault: &Vault) -> Result<(), VaultError> {
-    let ended = vault.tasks().end_abandoned(end_of(&abandoned())).await?;
+pub async fn end_abandoned_tasks(vault: &Vault, instance: Option<&str>) -> Result<(), VaultError> {
+    let end = end_of(&abandoned());
+    let ended = vault.tasks().end_abandoned(end, instance).await?;
     if ended > 0 {
         tracing::warn!(
             ended,

@@ -1,7 +1,7 @@
 //! All sessions: created by `initialize`, found by their signed id, ended by DELETE, by age, or with their agent's
 //! access.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,53 +10,37 @@ use std::time::Duration;
 use ring::hmac;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::session::Session;
-use super::session_table::{DormantSession, DormantSubscription, SessionLimitReached, SessionMap};
+use super::session_store::{SessionStore, load};
+use super::session_table::{SessionLimitReached, SessionMap};
 use super::session_token::SessionClaims;
+use super::shared_store::StoredView;
 use gatewren_base::config::LiveSettings;
 use gatewren_base::sys::lock;
-use gatewren_store::vault::{
-    OWNER, SeenRevision, SessionUse, StoredSession, Subscription, Vault, VaultError,
-};
+use gatewren_store::vault::{OWNER, SessionUse, Subscription, Vault, VaultError};
 use gatewren_wire::protocol::{LogSeverity, Version};
 
 /// The interval at which uses are stored, all in one commit. A server that is killed loses the uses since then, so
 /// after a start every session lives this much longer: none ends too early.
 const NOTE_EVERY: Duration = Duration::from_mins(1);
 
-/// Where sessions are stored across restarts, and the history that the revisions of their subscriptions belong to.
-#[derive(Clone)]
-pub struct SessionStore {
-    /// The vault that stores the sessions.
-    pub vault: Vault,
-    /// The id of the database of the resources.
-    pub database: String,
-    /// Its newest revision.
-    pub revision: watch::Receiver<u64>,
-}
-
-impl SessionStore {
-    fn state(&self) -> SeenRevision {
-        SeenRevision {
-            database: self.database.clone(),
-            revision: *self.revision.borrow(),
-        }
-    }
-}
-
 /// The sessions. The lifetime of a session is not limited while it is used: its agent is authenticated with every
 /// request. Most clients do not recover from the end of a session.
 pub struct Sessions {
     key: hmac::Key,
+    /// The name with which ids begin; empty for none.
+    instance: String,
     live: LiveSettings,
     /// `None` for the fixtures.
     store: Option<SessionStore>,
     /// The newest revision that was stored.
     noted: AtomicU64,
     known: Mutex<SessionMap>,
+    /// What the store had when it was last compared with the table.
+    view: Mutex<StoredView>,
 }
 
 impl Sessions {
@@ -66,18 +50,29 @@ impl Sessions {
         live: LiveSettings,
         store: Option<SessionStore>,
     ) -> Result<Self, VaultError> {
-        let mut known = SessionMap::new(live.clone());
+        let mut known = SessionMap::new(live.clone(), store.is_some());
+        let mut view = StoredView::default();
         if let Some(store) = &store {
+            view = StoredView::read(&store.vault)?;
             load(store, &mut known, note_every(&live))?;
         }
         let newest = store.as_ref().map_or(0, |store| store.state().revision);
         Ok(Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
+            instance: String::new(),
             live,
             store,
             noted: AtomicU64::new(newest),
             known: Mutex::new(known),
+            view: Mutex::new(view),
         })
+    }
+
+    /// Lets the ids of new sessions begin with the name of this instance.
+    #[must_use]
+    pub fn with_instance(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.instance);
+        self
     }
 
     /// Creates a session; it is stored before this returns, so the client may get its id.
@@ -89,11 +84,15 @@ impl Sessions {
     ) -> Result<Arc<Session>, SessionLimitReached> {
         let claims = SessionClaims::new(agent, version, declared);
         let name = claims.session.to_string();
-        let session = Session::new(&claims.sign(&self.key), claims);
+        let session = Session::new(&claims.sign(&self.instance, &self.key), claims);
         let evicted = lock(&self.known).add(session.clone())?;
         self.forget(evicted);
         if let Some(vault) = self.vault() {
-            log_write_error(vault.sessions().add(&name, agent).await);
+            let added = vault.sessions().add(&name, agent).await;
+            if added.is_ok() {
+                session.mark_stored();
+            }
+            log_write_error(added);
         }
         Ok(session)
     }
@@ -103,8 +102,44 @@ impl Sessions {
         let awake = lock(&self.known).awake(id, agent);
         awake.or_else(|| {
             let claims = SessionClaims::verify(id, &self.key)?;
+            self.look_up(claims.session);
             lock(&self.known).wake(id, claims, agent)
         })
+    }
+
+    /// Adds a session that another front has opened or used, if the store has it.
+    fn look_up(&self, name: Uuid) {
+        let Some(store) = self.store.as_ref().filter(|_| !self.has(name)) else {
+            return;
+        };
+        let mut view = lock(&self.view);
+        match store.find(&name.to_string(), note_every(&self.live)) {
+            Ok(Some(asleep)) => {
+                view.add(name, &asleep);
+                lock(&self.known).find_elsewhere(name, asleep);
+            }
+            Ok(None) => {}
+            Err(cause) => tracing::error!(%cause, "cannot look up a session in the vault"),
+        }
+    }
+
+    /// Applies what other fronts have changed in the store.
+    fn compare_with_store(&self) {
+        let Some(vault) = self.vault() else { return };
+        // Held while the store is read: what this front stores in the meantime is recorded afterwards.
+        let mut view = lock(&self.view);
+        // Before the store is read: a session that is stored in the meantime has not ended.
+        let stored = lock(&self.known).stored();
+        match StoredView::read(vault) {
+            Ok(now) => {
+                let grace = note_every(&self.live);
+                now.apply(&view, &mut lock(&self.known), &stored, grace);
+                *view = now;
+            }
+            Err(cause) => {
+                tracing::error!(%cause, "cannot compare the sessions with those in the vault");
+            }
+        }
     }
 
     /// Ends a session permanently.
@@ -147,7 +182,11 @@ impl Sessions {
                 uri: uri.to_owned(),
                 since,
             };
-            log_write_error(vault.subscriptions().add(subscription).await);
+            let stored = vault.subscriptions().add(subscription).await;
+            if stored.is_ok() {
+                lock(&self.view).subscribe(session.claims.session, uri, since);
+            }
+            log_write_error(stored);
         }
     }
 
@@ -155,7 +194,11 @@ impl Sessions {
     pub async fn note_unsubscribed(&self, session: &Session, uri: &str) {
         if let Some(vault) = self.vault_of(session) {
             let name = session.claims.session.to_string();
-            log_write_error(vault.subscriptions().remove(&name, uri).await);
+            let removed = vault.subscriptions().remove(&name, uri).await;
+            if removed.is_ok() {
+                lock(&self.view).unsubscribe(session.claims.session, uri);
+            }
+            log_write_error(removed);
         }
     }
 
@@ -163,7 +206,11 @@ impl Sessions {
     pub async fn level_set(&self, session: &Session, level: LogSeverity) {
         if let Some(vault) = self.vault_of(session) {
             let name = session.claims.session.to_string();
-            log_write_error(vault.sessions().set_level(&name, level.as_str()).await);
+            let stored = vault.sessions().set_level(&name, level.as_str()).await;
+            if stored.is_ok() {
+                lock(&self.view).set_level(session.claims.session, level);
+            }
+            log_write_error(stored);
         }
     }
 
@@ -177,13 +224,21 @@ impl Sessions {
             tokio::select! {
                 () = sleep(note_every(&live)) => self.note().await,
                 () = live.changed() => {}
-                () = wait_for_agents(agents.as_mut()) => self.forget_strangers(),
+                // Also notified when another process has written to the vault.
+                () = wait_for_agents(agents.as_mut()) => {
+                    self.forget_strangers();
+                    self.compare_with_store();
+                }
             }
         }
     }
 
     /// Ends the sessions that were idle for too long, and stores the use of the others.
     pub async fn note(&self) {
+        if self.count(None) > 0 {
+            // A session that rests here may be in use at another front.
+            self.compare_with_store();
+        }
         let (over, uses) = {
             let mut known = lock(&self.known);
             (known.remove_rested(), known.uses())
@@ -248,55 +303,6 @@ fn note_every(live: &LiveSettings) -> Duration {
     NOTE_EVERY.min((shortest / 4).max(Duration::from_millis(100)))
 }
 
-/// Loads the sessions from before the restart. `grace` is how long a use may not have been stored.
-fn load(store: &SessionStore, known: &mut SessionMap, grace: Duration) -> Result<(), VaultError> {
-    let (vault, state) = (&store.vault, store.state());
-    let before = vault.sessions().state_seen()?;
-    let is_continued = before
-        .is_some_and(|seen| seen.database == state.database && seen.revision <= state.revision);
-    if !is_continued {
-        vault.sessions().enqueue_new_history(state.clone());
-    }
-    let mut subscriptions: HashMap<String, Vec<Subscription>> = HashMap::new();
-    for subscription in vault.subscriptions().list()? {
-        let theirs = subscriptions.entry(subscription.session.clone());
-        theirs.or_default().push(subscription);
-    }
-    let now = Instant::now();
-    for stored in vault.sessions().list()? {
-        let theirs = subscriptions.remove(&stored.id).unwrap_or_default();
-        let heard = stored.heard.unwrap_or(0);
-        let theirs = theirs.into_iter().map(|Subscription { uri, since, .. }| {
-            let reported = heard.max(since);
-            let seen = (is_continued && reported <= state.revision).then_some(reported);
-            let since = if seen.is_some() { since } else { 0 };
-            DormantSubscription { uri, since, seen }
-        });
-        // An entry without a valid name was not written by this server, and no client has its id.
-        if let Ok(name) = Uuid::parse_str(&stored.id) {
-            known.remember(name, dormant_session(stored, theirs.collect(), now, grace));
-        }
-    }
-    Ok(())
-}
-
-fn dormant_session(
-    stored: StoredSession,
-    subscriptions: Vec<DormantSubscription>,
-    now: Instant,
-    grace: Duration,
-) -> DormantSession {
-    DormantSession {
-        agent: stored.agent,
-        // A time before the boot of the host cannot always be represented.
-        used: now
-            .checked_sub(stored.idle.saturating_sub(grace))
-            .unwrap_or(now),
-        level: stored.level.as_deref().and_then(LogSeverity::parse),
-        subscriptions,
-    }
-}
-
 /// If the vault cannot write, the session continues until the next restart.
 fn log_write_error<E: Display>(outcome: Result<(), E>) {
     if let Err(cause) = outcome {
@@ -358,6 +364,93 @@ mod tests {
         sessions.end(&session).await;
         assert!(sessions.find(id, "a").is_none());
         assert!(open(None).find(id, "a").is_none(), "it was never there");
+    }
+
+    #[tokio::test]
+    async fn a_session_of_one_front_is_served_by_another() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vaults = [Vault::open(&path).unwrap(), Vault::open(&path).unwrap()];
+        let a = open(Some(&vaults[0]));
+        let session = create_session(&a, "a").await;
+        session.touch();
+        a.note().await;
+        let b = open(Some(&vaults[1]));
+        a.level_set(&session, LogSeverity::Error).await;
+        session.interests.add("u", 3).unwrap();
+        a.note_subscribed(&session, "u", 3).await;
+        b.compare_with_store();
+        let there = b.find(&session.id, "a").unwrap();
+        assert!(b.find(&session.id, "b").is_none());
+        assert_eq!(there.level(), Some(LogSeverity::Error));
+        assert_eq!(there.interests.reported_revision(), Some(3));
+
+        // What the client asks of one front holds at the other.
+        b.level_set(&there, LogSeverity::Debug).await;
+        there.interests.remove("u");
+        b.note_unsubscribed(&there, "u").await;
+        b.note_subscribed(&there, "v", 9).await;
+        a.compare_with_store();
+        assert_eq!(session.level(), Some(LogSeverity::Debug));
+        assert_eq!(session.interests.reported_revision(), Some(9));
+        session.set_level(LogSeverity::Alert);
+        a.compare_with_store();
+        assert_eq!(
+            session.level(),
+            Some(LogSeverity::Alert),
+            "nothing has changed"
+        );
+
+        b.end(&there).await;
+        a.compare_with_store();
+        assert!(*session.watch_end().borrow(), "its calls have ended too");
+        assert!(a.find(&session.id, "a").is_none());
+    }
+
+    #[tokio::test]
+    async fn a_session_that_ends_is_not_found_again_before_the_store_knows() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let sessions = open(Some(&vault));
+        let session = create_session(&sessions, "a").await;
+        let mut ending = std::pin::pin!(sessions.end(&session));
+        // The first poll queues the deletion.
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let is_queued = ending.as_mut().poll(&mut context).is_pending();
+        assert!(sessions.find(&session.id, "a").is_none());
+        if is_queued {
+            ending.await;
+        }
+        assert!(sessions.find(&session.id, "a").is_none());
+    }
+
+    #[tokio::test]
+    async fn a_session_lives_as_long_as_any_front_uses_it() {
+        let scratch = Scratch::new();
+        let path = scratch.join("vault.db");
+        let vaults = [Vault::open(&path).unwrap(), Vault::open(&path).unwrap()];
+        let mut settings = Settings::default();
+        settings.limits.session_idle = Duration::from_millis(800);
+        settings.limits.session_unused = Duration::from_millis(800);
+        let [a, b] = vaults.each_ref().map(|vault| {
+            let store = SessionStore {
+                vault: vault.clone(),
+                database: "d".to_owned(),
+                revision: watch::Sender::new(100).subscribe(),
+            };
+            Sessions::open(&[1; 32], settings.clone().into(), Some(store)).unwrap()
+        });
+        let session = create_session(&a, "a").await;
+        for _ in 0..10 {
+            sleep(Duration::from_millis(150)).await;
+            assert!(b.find(&session.id, "a").is_some());
+            b.note().await;
+            a.note().await;
+        }
+        assert!(a.find(&session.id, "a").is_some());
+        sleep(Duration::from_millis(1_200)).await;
+        a.note().await;
+        assert!(a.find(&session.id, "a").is_none() && b.find(&session.id, "a").is_none());
     }
 
     #[tokio::test(start_paused = true)]

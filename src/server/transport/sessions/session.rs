@@ -1,7 +1,7 @@
 //! A stateful session in memory: its calls, open questions, streams and subscriptions.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -18,6 +18,9 @@ use gatewren_wire::protocol::{LogSeverity, RequestId};
 
 /// The maximum number of calls, and of questions, in progress in a session; more are refused.
 const MAX_OPEN: usize = 256;
+
+/// The longest time until a new session is stored, on a slow disk.
+const STORED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A client's answer to a request of this server: a result or an error.
 pub type ClientAnswer = Result<Value, Value>;
@@ -44,6 +47,7 @@ pub struct Session {
     streams_begun: OnceLock<u64>,
     ended: watch::Sender<bool>,
     used: Mutex<Used>,
+    is_stored: AtomicBool,
 }
 
 /// The times at which a session was used. They are monotonic, because the clock of the host may jump.
@@ -52,6 +56,8 @@ struct Used {
     last: Instant,
     /// The last use that was stored.
     noted: Instant,
+    /// The latest time of the last use that the store had, of whichever front.
+    stored: Option<Instant>,
     /// Whether it was used after `initialize`.
     ever: bool,
 }
@@ -78,8 +84,10 @@ impl Session {
             used: Mutex::new(Used {
                 last: now,
                 noted: now,
+                stored: None,
                 ever: false,
             }),
+            is_stored: AtomicBool::new(false),
         })
     }
 
@@ -93,6 +101,25 @@ impl Session {
         !self.id.is_empty()
     }
 
+    /// Records that the store has it: without it there, another front has ended it.
+    pub fn mark_stored(&self) {
+        self.is_stored.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the store has it.
+    pub fn is_stored(&self) -> bool {
+        self.is_stored.load(Ordering::Relaxed)
+    }
+
+    /// Records a use at any front that the store has, at this time or up to `grace` later.
+    pub fn note_stored_use(&self, at: Instant, grace: Duration) {
+        let mut used = lock(&self.used);
+        // A session is stored moments after it is created, which is no use.
+        used.ever |= at > used.last + STORED_WITHIN;
+        let latest = (at + grace).min(Instant::now());
+        used.stored = used.stored.max(Some(latest));
+    }
+
     /// Marks it as used.
     pub fn touch(&self) {
         let mut used = lock(&self.used);
@@ -103,7 +130,12 @@ impl Session {
     /// The time since its last use; `None` while something is in progress.
     pub fn idle(&self) -> Option<Duration> {
         let busy = !self.calls.is_empty() || !lock(&self.streams).is_empty();
-        (!busy).then(|| lock(&self.used).last.elapsed())
+        (!busy).then(|| {
+            let used = lock(&self.used);
+            used.stored
+                .map_or(used.last, |stored| stored.max(used.last))
+                .elapsed()
+        })
     }
 
     /// Whether it was used after `initialize`.

@@ -1,6 +1,6 @@
 //! The table of sessions in memory: looked up by id, limited in number, and expired by age.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,10 @@ pub struct SessionMap {
     /// By the complete signed id; every id in this map has been verified.
     by_id: HashMap<Box<str>, Uuid>,
     by_name: HashMap<Uuid, Entry>,
+    /// Whether there is a store.
+    is_stored: bool,
+    /// Sessions that have ended here, as long as the store may still have them.
+    ending: HashSet<Uuid>,
 }
 
 enum Entry {
@@ -52,12 +56,14 @@ pub struct DormantSubscription {
 pub struct SessionLimitReached;
 
 impl SessionMap {
-    /// Creates an empty table.
-    pub fn new(live: LiveSettings) -> Self {
+    /// Creates an empty table. `is_stored` says whether the sessions are in a store too.
+    pub fn new(live: LiveSettings, is_stored: bool) -> Self {
         Self {
             live,
+            is_stored,
             by_id: HashMap::new(),
             by_name: HashMap::new(),
+            ending: HashSet::new(),
         }
     }
 
@@ -113,6 +119,7 @@ impl SessionMap {
         }
         if let Entry::Asleep(asleep) = entry {
             let session = Session::new(id, claims);
+            session.mark_stored();
             if let Some(level) = asleep.level {
                 session.set_level(level);
             }
@@ -123,6 +130,86 @@ impl SessionMap {
             self.insert(session);
         }
         self.awake(id, agent)
+    }
+
+    /// Adds a session that the store has and this table does not, unless it is ending here.
+    pub fn find_elsewhere(&mut self, name: Uuid, asleep: DormantSession) {
+        if self.ending.contains(&name) {
+            return;
+        }
+        if self.by_name.contains_key(&name) {
+            self.note_stored_use(name, asleep.used.elapsed(), Duration::ZERO);
+        } else {
+            self.remember(name, asleep);
+        }
+    }
+
+    /// Forgets the ended sessions that the store has deleted: `is_stored` says which it still has.
+    pub fn forget_ended(&mut self, is_stored: impl Fn(&Uuid) -> bool) {
+        self.ending.retain(is_stored);
+    }
+
+    /// The sessions that the store has.
+    pub fn stored(&self) -> HashSet<Uuid> {
+        let is_stored = |entry: &Entry| match entry {
+            Entry::Awake(session) => session.is_stored(),
+            Entry::Asleep(_) => true,
+        };
+        let stored = self.by_name.iter().filter(|(_, entry)| is_stored(entry));
+        stored.map(|(name, _)| *name).collect()
+    }
+
+    /// Records the last use of a session that the store has: this long ago, or up to `grace` later.
+    pub fn note_stored_use(&mut self, name: Uuid, idle: Duration, grace: Duration) {
+        // A time before the boot of the host cannot always be represented.
+        let Some(at) = Instant::now().checked_sub(idle) else {
+            return;
+        };
+        match self.by_name.get_mut(&name) {
+            Some(Entry::Awake(session)) => session.note_stored_use(at, grace),
+            Some(Entry::Asleep(asleep)) => {
+                asleep.used = asleep.used.max((at + grace).min(Instant::now()));
+            }
+            None => {}
+        }
+    }
+
+    /// Sets the level that a session's client has set at another front.
+    pub fn set_level(&mut self, name: Uuid, level: LogSeverity) {
+        match self.by_name.get_mut(&name) {
+            Some(Entry::Awake(session)) => session.set_level(level),
+            Some(Entry::Asleep(asleep)) => asleep.level = Some(level),
+            None => {}
+        }
+    }
+
+    /// Adds a subscription that a session has made at another front.
+    pub fn subscribe(&mut self, name: Uuid, uri: &str, since: u64) {
+        match self.by_name.get_mut(&name) {
+            Some(Entry::Awake(session)) => {
+                // It was within the limit there.
+                let _ = session.interests.restore(uri, since, Some(since));
+            }
+            Some(Entry::Asleep(asleep))
+                if asleep.subscriptions.iter().all(|known| known.uri != uri) =>
+            {
+                asleep.subscriptions.push(DormantSubscription {
+                    uri: uri.to_owned(),
+                    since,
+                    seen: Some(since),
+                });
+            }
+            Some(Entry::Asleep(_)) | None => {}
+        }
+    }
+
+    /// Removes a subscription that a session has ended at another front.
+    pub fn unsubscribe(&mut self, name: Uuid, uri: &str) {
+        match self.by_name.get_mut(&name) {
+            Some(Entry::Awake(session)) => session.interests.remove(uri),
+            Some(Entry::Asleep(asleep)) => asleep.subscriptions.retain(|known| known.uri != uri),
+            None => {}
+        }
     }
 
     /// Ends a session with everything it has in progress; returns false if there is none of this name.
@@ -233,6 +320,9 @@ impl SessionMap {
         if let Entry::Awake(session) = &taken {
             self.by_id.remove(&session.id);
         }
+        if self.is_stored {
+            self.ending.insert(name);
+        }
         Some(taken)
     }
 
@@ -293,7 +383,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.limits.max_sessions_per_agent = per_agent;
         settings.limits.max_sessions = all;
-        SessionMap::new(settings.into())
+        SessionMap::new(settings.into(), false)
     }
 
     fn session(agent: &str) -> Arc<Session> {

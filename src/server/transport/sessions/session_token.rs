@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use gatewren_base::config::is_instance_name;
 use gatewren_wire::protocol::{
     APP_MEDIA_TYPE, APPS_EXTENSION, ClientCapabilities, PATCHES, Version,
 };
@@ -75,24 +76,38 @@ impl SessionClaims {
         ClientCapabilities::new(self.capabilities.clone())
     }
 
-    /// Returns the signed id: letters, digits, `-`, `_` and one dot.
-    pub fn sign(&self, key: &hmac::Key) -> String {
-        let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default());
+    /// Returns the signed id: letters, digits, `-`, `_` and one dot. It begins with the name of the instance and `-`,
+    /// if the instance has a name: a balancer finds the instance by the beginning of the id.
+    pub fn sign(&self, instance: &str, key: &hmac::Key) -> String {
+        let claims = URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default());
+        let body = match instance {
+            "" => claims,
+            name => format!("{name}-{claims}"),
+        };
         let tag = hmac::sign(key, body.as_bytes());
         format!("{body}.{}", URL_SAFE_NO_PAD.encode(tag))
     }
 
-    /// Verifies an id that this server signed, in the current format.
+    /// Verifies an id that an instance of this server signed, in the current format.
     pub fn verify(id: &str, key: &hmac::Key) -> Option<Self> {
         let (body, tag) = id.split_once('.').filter(|_| id.len() <= MAX_ID_BYTES)?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
         hmac::verify(key, body.as_bytes(), &tag).ok()?;
-        let claims = URL_SAFE_NO_PAD.decode(body).ok()?;
+        let claims = URL_SAFE_NO_PAD.decode(without_instance(body)).ok()?;
         let form: Form = serde_json::from_slice(&claims).ok()?;
         if form.format != FORMAT {
             return None;
         }
         serde_json::from_slice(&claims).ok()
+    }
+}
+
+/// Removes the name of an instance from the beginning of an id. Claims are a JSON object that begins with `{"f"`. In
+/// base64 this has an upper case letter, which no name has, before the first `-`.
+fn without_instance(body: &str) -> &str {
+    match body.split_once('-') {
+        Some((name, claims)) if is_instance_name(name) => claims,
+        _ => body,
     }
 }
 
@@ -140,7 +155,7 @@ mod tests {
         let declared = json!({"elicitation": {"form": {}, "x": "y".repeat(9_000)}, "other": {}});
         let claims =
             SessionClaims::new("agent", Version::V2025_06_18, declared.as_object().unwrap());
-        let id = claims.sign(&key);
+        let id = claims.sign("", &key);
         assert!(
             id.len() < 400 && id.bytes().all(|b| (0x21..=0x7e).contains(&b)),
             "{id}"
@@ -150,6 +165,24 @@ mod tests {
         let other = hmac::Key::new(hmac::HMAC_SHA256, &[2; 32]);
         assert!(SessionClaims::verify(&id, &other).is_none());
         assert!(SessionClaims::verify(&id.replacen('.', "A.", 1), &key).is_none());
+    }
+
+    #[test]
+    fn an_id_begins_with_its_instance_and_with_no_other() {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &[1; 32]);
+        for _ in 0..50 {
+            // Random claims: base64 may have `-` anywhere after the beginning.
+            let claims = SessionClaims::new("agent", Version::V2025_11_25, &Map::new());
+            let (plain, named) = (claims.sign("", &key), claims.sign("front1", &key));
+            assert!(plain.starts_with("eyJmIjox") && named.starts_with("front1-eyJmIjox"));
+            for id in [&plain, &named] {
+                assert_eq!(SessionClaims::verify(id, &key).as_ref(), Some(&claims));
+            }
+            let (_, rest) = named.split_once('-').unwrap();
+            for other in [rest, &format!("b-{rest}"), &format!("front1-{plain}")] {
+                assert!(SessionClaims::verify(other, &key).is_none(), "{other}");
+            }
+        }
     }
 
     #[test]

@@ -35,6 +35,9 @@ const WORTHWHILE_ROWS: i64 = 1_000;
 /// After this time a trim also runs for fewer rows.
 const LONG_AGO: Duration = Duration::from_hours(24);
 
+/// No call runs longer. A call of a front that was killed beside another one has no outcome, and holds up no trim.
+const LONGEST_CALL_MS: u64 = 24 * 60 * 60 * 1_000;
+
 /// The number of rows that a trim itself adds.
 const OWN_ROWS: i64 = 2;
 
@@ -117,7 +120,11 @@ impl Trim {
             return Ok(Ok(TrimResult::default()));
         }
         let end = due.min(start.trimmed + MAX_ROWS);
-        let Some(through) = last_quiet(connection, start.trimmed, end, self.run_after)? else {
+        let running = RunningCalls {
+            after: self.run_after,
+            since_ms: to_column(now.saturating_sub(LONGEST_CALL_MS)),
+        };
+        let Some(through) = last_quiet(connection, start.trimmed, end, &running)? else {
             tracing::warn!("the audit is not trimmed: a call was running at every possible end");
             return Ok(Ok(TrimResult::default()));
         };
@@ -212,26 +219,35 @@ fn trim_entry(arguments: &serde_json::Value) -> AuditEntry<'_> {
     }
 }
 
+/// Which calls without an outcome may still run.
+struct RunningCalls {
+    /// Those after this row: earlier ones ended with an earlier run of the server.
+    after: i64,
+    /// Those since this time: earlier ones ended with another front, which was killed.
+    since_ms: i64,
+}
+
 /// Returns the last row after `trimmed`, up to `end`, after which no call is in progress; `None` if a call always is.
 fn last_quiet(
     connection: &Connection,
     trimmed: i64,
     end: i64,
-    run_after: i64,
+    running: &RunningCalls,
 ) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare(
-        "SELECT i.seq, i.call, i.outcome IS NOT NULL, i.kind = 'intent' AND o.seq IS NULL
+        "SELECT i.seq, i.call, i.outcome IS NOT NULL,
+                i.kind = 'intent' AND o.seq IS NULL AND (i.seq <= ?3 OR i.at_ms < ?4)
          FROM audit i LEFT JOIN audit o ON o.call = i.call AND o.kind = 'outcome'
          WHERE i.seq > ?1 AND i.seq <= ?2 ORDER BY i.seq",
     )?;
-    let mut rows = statement.query((trimmed, end))?;
+    let mut rows = statement.query((trimmed, end, running.after, running.since_ms))?;
     let mut unfinished = HashSet::new();
     let mut quiet = None;
     while let Some(row) = rows.next()? {
-        let (seq, call, ends, unended): (i64, String, bool, bool) = row.try_into()?;
+        let (seq, call, ends, never_ends): (i64, String, bool, bool) = row.try_into()?;
         if ends {
             unfinished.remove(&call);
-        } else if !unended || seq > run_after {
+        } else if !never_ends {
             unfinished.insert(call);
         }
         if unfinished.is_empty() {

@@ -63,6 +63,18 @@ impl<'a> SessionTable<'a> {
         })
     }
 
+    /// Returns the session with this name, unless it was ended.
+    pub fn find(&self, id: &str) -> Result<Option<StoredSession>, VaultError> {
+        self.0.read("find a session", |connection| {
+            connection
+                .prepare_cached(
+                    "SELECT id, agent, used_ms, heard, level FROM session WHERE id = ?1",
+                )?
+                .query_row([id], session)
+                .optional()
+        })
+    }
+
     /// Adds a session. It survives a restart once this returns.
     pub async fn add(&self, id: &str, agent: &str) -> Result<(), VaultError> {
         let row = (id.to_owned(), agent.to_owned(), to_column(now_ms()));

@@ -1,6 +1,6 @@
 //! The subscriptions of the sessions: one row per session and URI.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use crate::vault::error::VaultError;
 use crate::vault::row::{from_column, to_column};
@@ -28,16 +28,19 @@ impl<'a> SubscriptionTable<'a> {
     /// Returns the subscriptions of all sessions.
     pub fn list(&self) -> Result<Vec<Subscription>, VaultError> {
         self.0.read("list the subscriptions", |connection| {
-            let row = |row: &rusqlite::Row<'_>| {
-                Ok(Subscription {
-                    session: row.get("session")?,
-                    uri: row.get("uri")?,
-                    since: from_column(row, "since")?,
-                })
-            };
             connection
                 .prepare("SELECT session, uri, since FROM subscription")?
-                .query_map([], row)?
+                .query_map([], subscription)?
+                .collect()
+        })
+    }
+
+    /// Returns the subscriptions of one session.
+    pub fn of(&self, session: &str) -> Result<Vec<Subscription>, VaultError> {
+        self.0.read("list a session's subscriptions", |connection| {
+            connection
+                .prepare_cached("SELECT session, uri, since FROM subscription WHERE session = ?1")?
+                .query_map([session], subscription)?
                 .collect()
         })
     }
@@ -71,6 +74,14 @@ impl<'a> SubscriptionTable<'a> {
             })
             .await
     }
+}
+
+fn subscription(row: &Row<'_>) -> Result<Subscription, rusqlite::Error> {
+    Ok(Subscription {
+        session: row.get("session")?,
+        uri: row.get("uri")?,
+        since: from_column(row, "since")?,
+    })
 }
 
 /// Removes the subscriptions of one session, as part of another job.

@@ -117,18 +117,29 @@ impl<'a> TaskTable<'a> {
             .await
     }
 
-    /// Ends all tasks that an earlier run of the server left running. Returns their number.
+    /// Ends the tasks that an earlier run left running, of the front with this name, or of all fronts. Returns their
+    /// number. The ids of tasks name their front, see [`task_id`].
     ///
     /// A task that already has a payload gets the status `completed`: its work continues elsewhere, and the payload
     /// is its result.
-    pub async fn end_abandoned(&self, end: TaskEnd) -> Result<usize, VaultError> {
+    pub async fn end_abandoned(
+        &self,
+        end: TaskEnd,
+        instance: Option<&str>,
+    ) -> Result<usize, VaultError> {
+        let of_front = instance.map_or_else(|| "*".to_owned(), |name| task_id(name, "*"));
+        let without_name = instance == Some("");
         let work = move |connection: &Connection| {
             sweep(connection)?;
             let ended = "UPDATE task SET status = iif(payload IS NULL, ?1, 'completed'),
                          payload = ifnull(payload, ?2), updated_ms = ?3
-                         WHERE status = 'working'";
+                         WHERE status = 'working' AND id GLOB ?4
+                         AND NOT (?5 AND id GLOB 'task_*_*')";
             let at_ms = to_column(end.at_ms);
-            connection.execute(ended, (end.status, end.payload, at_ms))
+            connection.execute(
+                ended,
+                (end.status, end.payload, at_ms, of_front, without_name),
+            )
         };
         let doing = "end the tasks of the last run";
         let writer = &self.0.writer;
@@ -150,6 +161,14 @@ impl<'a> TaskTable<'a> {
     /// Deletes the expired tasks.
     pub async fn sweep(&self) -> Result<(), VaultError> {
         self.0.write("delete old tasks", sweep).await
+    }
+}
+
+/// Returns the id of a task with this random part: it names the front that runs it, if the front has a name.
+pub fn task_id(instance: &str, random: &str) -> String {
+    match instance {
+        "" => format!("task_{random}"),
+        name => format!("task_{name}_{random}"),
     }
 }
 
@@ -239,7 +258,10 @@ mod tests {
             .unwrap();
         drop(vault);
         let vault = Vault::open(&path).unwrap();
-        assert_eq!(vault.tasks().end_abandoned(failed()).await.unwrap(), 2);
+        assert_eq!(
+            vault.tasks().end_abandoned(failed(), None).await.unwrap(),
+            2
+        );
         let elsewhere = vault.tasks().find("b", "goes on").unwrap().unwrap();
         assert_eq!(
             (&*elsewhere.status, elsewhere.payload.as_deref()),
@@ -247,6 +269,29 @@ mod tests {
         );
         assert_eq!(status(&vault, "a", "done").unwrap(), "completed");
         assert_eq!(status(&vault, "a", "runs").unwrap(), "failed");
+    }
+
+    #[tokio::test]
+    async fn a_front_ends_its_own_tasks_beside_another() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let room = StoredTaskLimits {
+            per_agent: 9,
+            total: 9,
+        };
+        let ids = ["", "b", "b2"].map(|name| task_id(name, "0f"));
+        assert_eq!(ids, ["task_0f", "task_b_0f", "task_b2_0f"]);
+        for id in &ids {
+            vault.tasks().add(task(id, "a"), room).await.unwrap();
+        }
+        let running = || {
+            ids.clone()
+                .map(|id| status(&vault, "a", &id).unwrap() == WORKING)
+        };
+        let end = async |name| vault.tasks().end_abandoned(failed(), name).await.unwrap();
+        assert_eq!((end(Some("b")).await, running()), (1, [true, false, true]));
+        assert_eq!((end(Some("")).await, running()), (1, [false, false, true]));
+        assert_eq!((end(None).await, running()), (1, [false; 3]));
     }
 
     #[tokio::test]
