@@ -14,6 +14,7 @@ mod audit_anchors;
 mod audit_exact;
 mod backup_deletion;
 mod backups;
+mod balancers;
 mod cert;
 mod check;
 mod checklist;
