@@ -89,6 +89,47 @@ fn a_delete_at_one_front_ends_the_session_and_kills_its_command_at_the_other() {
 }
 
 #[test]
+fn a_cancellation_at_one_front_reaches_the_call_of_the_other() {
+    let fronts = TwoFronts::start();
+    let session = fronts.a.client().session("2025-11-25");
+    let marker = marker();
+    let command = json!({ "command": format!("sleep {marker}"), "timeout_s": LONG_S });
+    let call = session.call("system_shell", command).id(json!("mine"));
+    let running = call.begin();
+    wait_until("the command runs", IN_TIME, || {
+        !sleeping(&marker).is_empty()
+    });
+    let elsewhere = session.carried_on_by(&fronts.b.client());
+    let other = elsewhere.notify("notifications/cancelled", &json!({ "requestId": "other" }));
+    assert_eq!(other.status, 202);
+    let cancelled = elsewhere.notify("notifications/cancelled", &json!({ "requestId": "mine" }));
+    assert_eq!(cancelled.status, 202);
+    wait_until("its command is killed", IN_TIME, || {
+        sleeping(&marker).is_empty()
+    });
+    drop(running);
+    assert_eq!(session.request("ping").send().result(), json!({}));
+}
+
+#[test]
+fn an_answer_at_one_front_reaches_the_call_that_asked_at_the_other() {
+    let fronts = TwoFronts::start();
+    let settings = json!({ "elicitation": { "form": {} } });
+    let client = fronts.a.client();
+    let session = client.session_with("2025-11-25", settings);
+    let call = json!({ "container": "no-such-box" });
+    let mut stream = session.call("container_stop", call).open();
+    let question = stream.call_message();
+    assert_eq!(question["method"], "elicitation/create");
+    let elsewhere = session.carried_on_by(&fronts.b.client());
+    let answer = json!({ "action": "decline" });
+    let reply = json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer });
+    assert_eq!(elsewhere.post(reply).send().status, 202);
+    let words = stream.call_message()["result"]["content"][0]["text"].to_string();
+    assert!(words.contains("did not agree"), "{words}");
+}
+
+#[test]
 fn a_subscription_at_one_front_is_notified_on_a_stream_of_the_other() {
     if !has_sqlite3() {
         return;

@@ -43,7 +43,9 @@ impl RequestBatch {
                     }));
                 }
                 RpcMessage::Notification(note) => methods::handle_notification(session, &note),
-                RpcMessage::Response(response) => session.deliver(&response.id, response.outcome),
+                RpcMessage::Response(response) => {
+                    session.deliver(&response.id, response.outcome);
+                }
             }
         }
         Ok(Self(running))

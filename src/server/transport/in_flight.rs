@@ -55,12 +55,14 @@ impl InFlight {
         })
     }
 
-    /// Cancels a request; an unknown or ended one is ignored. Its id is free at once: the client need not know how
+    /// Cancels a request; returns whether it was in progress. Its id is free at once: the client need not know how
     /// long the request takes to notice.
-    pub fn cancel(&self, id: &RequestId) {
-        if let Some(cancelled) = lock(&self.open).remove(id) {
+    pub fn cancel(&self, id: &RequestId) -> bool {
+        let cancelled = lock(&self.open).remove(id);
+        if let Some(cancelled) = &cancelled {
             cancelled.0.send_replace(true);
         }
+        cancelled.is_some()
     }
 
     /// Returns the flag of a request in progress.

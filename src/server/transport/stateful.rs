@@ -9,10 +9,11 @@ use super::batch::{BatchError, RequestBatch};
 use super::endpoint::{Endpoint, refuse, sender};
 use super::handshake::InitializeRequest;
 use super::keepalive::ProgressKeepAlive;
-use super::methods::handle_notification;
+use super::methods::cancels;
 use super::response_future::RequestAnswer;
 use super::running::{at_once, start};
 use super::sessions::lookup::{SESSION, check_version, find};
+use super::sessions::passed_message::PassedMessage;
 use super::sessions::session::Session;
 use super::stream::{AcceptedForms, PendingReply, ResponseForm, decide};
 use super::unresumable_call::UnresumableCall;
@@ -45,11 +46,19 @@ pub fn answer(endpoint: &Arc<Endpoint>, admitted: &Admitted, message: RpcMessage
     match message {
         RpcMessage::Request(request) => serve(endpoint, admitted, &session, request),
         RpcMessage::Notification(note) => {
-            handle_notification(&session, &note);
+            if let Some(id) = cancels(&note)
+                && !session.cancel(&id)
+            {
+                let message = PassedMessage::Cancel(id);
+                endpoint.sessions().pass_on(&session, &message);
+            }
             empty(StatusCode::ACCEPTED).into()
         }
         RpcMessage::Response(response) => {
-            session.deliver(&response.id, response.outcome);
+            if let Some(answer) = session.deliver(&response.id, response.outcome) {
+                let message = PassedMessage::Answer(response.id, answer);
+                endpoint.sessions().pass_on(&session, &message);
+            }
             empty(StatusCode::ACCEPTED).into()
         }
     }

@@ -9,7 +9,7 @@ use super::agents::{
 };
 use super::audit::{exact, schema};
 use super::error::VaultError;
-use super::work::{changes, push_devices, schedules, watches};
+use super::work::{changes, push_devices, schedules, session_messages, watches};
 use gatewren_base::sys;
 
 /// Identifies the file as a vault: "gwrv" as a big-endian number.
@@ -33,6 +33,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[schema::ERROR_COLUMN],
     &[schema::REASON_COLUMN],
     &[push_devices::SCHEMA],
+    &[session_messages::SCHEMA],
 ];
 
 const VERSION_1: &str = "

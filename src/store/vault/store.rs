@@ -32,6 +32,7 @@ use super::work::doctor_report::DoctorReportTable;
 use super::work::offered_tools::OfferTable;
 use super::work::push_devices::PushDeviceTable;
 use super::work::schedules::ScheduleTable;
+use super::work::session_messages::RelayedMessageTable;
 use super::work::sessions::SessionTable;
 use super::work::subscriptions::SubscriptionTable;
 use super::work::tasks::TaskTable;
@@ -129,6 +130,11 @@ impl Vault {
     /// The open sessions.
     pub fn sessions(&self) -> SessionTable<'_> {
         SessionTable::new(&self.shared)
+    }
+
+    /// What clients have sent to one front for another.
+    pub fn session_messages(&self) -> RelayedMessageTable<'_> {
+        RelayedMessageTable::new(&self.shared)
     }
 
     /// The subscriptions of the sessions.

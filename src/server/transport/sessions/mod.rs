@@ -3,6 +3,7 @@
 pub mod event_id;
 pub mod lookup;
 pub mod open_sessions;
+pub mod passed_message;
 pub mod registry;
 pub mod replay;
 pub mod session;

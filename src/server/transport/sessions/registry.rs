@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use uuid::Uuid;
 
+use super::passed_message::PassedMessage;
 use super::session::Session;
 use super::session_store::{SessionStore, load};
 use super::session_table::{SessionLimitReached, SessionMap};
@@ -123,6 +124,40 @@ impl Sessions {
         }
     }
 
+    /// Passes a client's message to the other fronts, because this one has not the call that it is about. A front
+    /// without a name is the only one.
+    pub fn pass_on(&self, session: &Session, message: &PassedMessage) {
+        let vault = self.vault_of(session).filter(|_| !self.instance.is_empty());
+        if let (Some(vault), Ok(message)) = (vault, serde_json::to_string(message)) {
+            let name = session.claims.session.to_string();
+            vault.session_messages().enqueue(name, message);
+        }
+    }
+
+    /// Delivers what clients have sent to other fronts for the calls here.
+    fn take_messages(&self) {
+        let Some(vault) = self.vault().filter(|_| !self.instance.is_empty()) else {
+            return;
+        };
+        let messages = match vault.session_messages().list() {
+            Ok(messages) => messages,
+            Err(cause) => {
+                tracing::error!(%cause, "cannot read the messages of other fronts");
+                return;
+            }
+        };
+        for passed in messages {
+            let name = Uuid::parse_str(&passed.session).ok();
+            let session = name.and_then(|name| lock(&self.known).get(name));
+            let message = serde_json::from_str::<PassedMessage>(&passed.message);
+            if let (Some(session), Ok(message)) = (session, message)
+                && message.deliver(&session)
+            {
+                vault.session_messages().enqueue_removal(passed.seq);
+            }
+        }
+    }
+
     /// Applies what other fronts have changed in the store.
     fn compare_with_store(&self) {
         let Some(vault) = self.vault() else { return };
@@ -228,6 +263,7 @@ impl Sessions {
                 () = wait_for_agents(agents.as_mut()) => {
                     self.forget_strangers();
                     self.compare_with_store();
+                    self.take_messages();
                 }
             }
         }

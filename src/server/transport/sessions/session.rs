@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{Mutex as Turn, oneshot, watch};
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::replay::Replay;
 use super::session_token::SessionClaims;
@@ -75,7 +76,7 @@ impl Session {
             level: Mutex::new(None),
             calls: InFlight::new(MAX_OPEN),
             questions: Mutex::default(),
-            next_question: AtomicI64::new(1),
+            next_question: AtomicI64::new(random_question()),
             streams: Mutex::default(),
             next_stream: AtomicU64::new(1),
             carrier: watch::Sender::new(0),
@@ -189,9 +190,9 @@ impl Session {
         self.calls.begin(id)
     }
 
-    /// Cancels a call; an unknown or ended one is ignored.
-    pub fn cancel(&self, id: &RequestId) {
-        self.calls.cancel(id);
+    /// Cancels a call; returns whether it was in progress.
+    pub fn cancel(&self, id: &RequestId) -> bool {
+        self.calls.cancel(id)
     }
 
     /// Returns the flag that cancels a request in progress.
@@ -212,12 +213,16 @@ impl Session {
         Some((id, receiver))
     }
 
-    /// Delivers an answer; an answer to no open question is dropped.
-    pub fn deliver(&self, id: &RequestId, answer: ClientAnswer) {
-        let RequestId::Number(id) = id else { return };
-        if let Some(asked) = lock(&self.questions).remove(id) {
-            let _ = asked.send(answer);
-        }
+    /// Delivers an answer; returns one that is to no open question.
+    pub fn deliver(&self, id: &RequestId, answer: ClientAnswer) -> Option<ClientAnswer> {
+        let RequestId::Number(id) = id else {
+            return Some(answer);
+        };
+        let Some(asked) = lock(&self.questions).remove(id) else {
+            return Some(answer);
+        };
+        let _ = asked.send(answer);
+        None
     }
 
     /// Records that a stream begins at this revision. Returns whether it is the first since the restart, and the
@@ -251,6 +256,13 @@ impl Session {
     pub fn watch_end(&self) -> watch::Receiver<bool> {
         self.ended.subscribe()
     }
+}
+
+/// The id of the first question. It is random, so that an answer to a question of another front, or from before a
+/// restart, answers no other question. JavaScript has the numbers below 2^53.
+fn random_question() -> i64 {
+    let (high, _) = Uuid::new_v4().as_u64_pair();
+    i64::try_from(high >> 16).unwrap_or(1)
 }
 
 /// An open stream; dropping it passes the notifications to the previous one.

@@ -149,6 +149,14 @@ impl SessionMap {
         self.ending.retain(is_stored);
     }
 
+    /// Returns an active session by its name.
+    pub fn get(&self, name: Uuid) -> Option<Arc<Session>> {
+        match self.by_name.get(&name)? {
+            Entry::Awake(session) => Some(session.clone()),
+            Entry::Asleep(_) => None,
+        }
+    }
+
     /// The sessions that the store has.
     pub fn stored(&self) -> HashSet<Uuid> {
         let is_stored = |entry: &Entry| match entry {

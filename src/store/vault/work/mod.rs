@@ -10,6 +10,7 @@ pub mod push_devices;
 pub mod schedule;
 pub mod schedule_runs;
 pub mod schedules;
+pub mod session_messages;
 pub mod sessions;
 pub mod subscriptions;
 pub mod tasks;
