@@ -94,9 +94,9 @@ def units(gatewren):
         for unit, words in [
             ("gatewren.service", "gatewren itself"),
             ("gatewren-helper.socket", "gatewren itself"),
-            ("reboot.target", "server_restart"),
-            ("systemd-poweroff.service", "server_restart"),
-            ("rescue.target", "server_restart"),
+            ("reboot.target", "the whole server"),
+            ("systemd-poweroff.service", "the whole server"),
+            ("rescue.target", "the whole server"),
         ]:
             for verb in CHANGING:
                 wrong, said = gatewren.call(f"unit_{verb}", unit=unit)
