@@ -80,13 +80,19 @@ pub fn table(label: &str, heads: &[&str], rows: &Markup) -> Markup {
 /// text: what is shown in one is escaped.
 fn with_heads(rows: &str, heads: &[&str]) -> String {
     const CELL: &str = "<td";
+    let attribute = |head: &&str| {
+        let element = html! { i data-head=(head) {} }.0;
+        let attribute = element.trim_start_matches("<i").trim_end_matches("></i>");
+        attribute.to_owned()
+    };
+    let attributes: Vec<String> = heads.iter().map(attribute).collect();
+    let none = attribute(&"");
     let mut named = String::with_capacity(rows.len() * 2);
     for row in rows.split_inclusive("</tr>") {
         let mut cells = row.split(CELL);
         named.push_str(cells.next().unwrap_or_default());
-        for (cell, head) in cells.zip(heads.iter().chain(iter::repeat(&""))) {
-            let attribute = html! { i data-head=(head) {} }.0;
-            let attribute = attribute.trim_start_matches("<i").trim_end_matches("></i>");
+        let attributes = attributes.iter().chain(iter::repeat(&none));
+        for (cell, attribute) in cells.zip(attributes) {
             named.push_str(CELL);
             named.push_str(attribute);
             named.push_str(cell);

@@ -1,10 +1,8 @@
 //! What `gatewren doctor` found when it last ran, for the owner's page.
 
-use rusqlite::{Connection, OptionalExtension as _};
 use serde::{Deserialize, Serialize};
 
 use crate::vault::error::VaultError;
-use crate::vault::job::Durability;
 use crate::vault::shared::SharedVault;
 
 /// The key in the table `meta`.
@@ -52,31 +50,13 @@ impl<'a> DoctorReportTable<'a> {
             finding.remedy.iter_mut().for_each(shorten);
         }
         let doing = "store what doctor found";
-        let text = serde_json::to_string(&report).map_err(|cause| VaultError::Refused {
-            doing,
-            cause: cause.to_string(),
-        })?;
-        let work = move |connection: &Connection| {
-            connection
-                .execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", (KEY, text))
-                .map(drop)
-        };
-        let writer = &self.0.writer;
-        writer
-            .write(doing, Durability::Process, work, |()| ())
-            .await
+        self.0.keep_value(doing, KEY, &report).await
     }
 
     /// Returns the report of the last run. `None` before the first, or if a newer version has written a format that
     /// is unknown here.
     pub fn last(&self) -> Result<Option<DoctorReport>, VaultError> {
-        let text = self.0.read("read what doctor found", |connection| {
-            let mut select = connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
-            select
-                .query_row([KEY], |row| row.get::<_, String>(0))
-                .optional()
-        })?;
-        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+        self.0.kept_value("read what doctor found", KEY)
     }
 }
 

@@ -4,6 +4,7 @@ pub mod change;
 pub mod change_runs;
 pub mod changes;
 pub mod doctor_report;
+mod kept_value;
 pub mod offered_tools;
 pub mod poll;
 pub mod push_devices;

@@ -1,10 +1,8 @@
 //! The tools that the server offered at its last start: the names that policies can refer to.
 
-use rusqlite::{Connection, OptionalExtension as _};
 use serde::{Deserialize, Serialize};
 
 use crate::vault::error::VaultError;
-use crate::vault::job::Durability;
 use crate::vault::shared::SharedVault;
 use gatewren_base::config::{HelperClass, Risk};
 
@@ -40,31 +38,13 @@ impl<'a> OfferTable<'a> {
     /// Stores these tools instead of the earlier ones.
     pub async fn keep(&self, tools: &[OfferedTool]) -> Result<(), VaultError> {
         let doing = "store the list of tools";
-        let text = serde_json::to_string(tools).map_err(|cause| VaultError::Refused {
-            doing,
-            cause: cause.to_string(),
-        })?;
-        let work = move |connection: &Connection| {
-            connection
-                .execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", (KEY, text))
-                .map(drop)
-        };
-        let writer = &self.0.writer;
-        writer
-            .write(doing, Durability::Process, work, |()| ())
-            .await
+        self.0.keep_value(doing, KEY, tools).await
     }
 
     /// Returns the tools. Empty before the first start, or if a newer version has written a format that is unknown
     /// here.
     pub fn tools(&self) -> Result<Vec<OfferedTool>, VaultError> {
-        let text = self.0.read("read the list of tools", |connection| {
-            let query = "SELECT value FROM meta WHERE key = ?1";
-            connection
-                .query_row(query, [KEY], |row| row.get::<_, String>(0))
-                .optional()
-        })?;
-        let tools = text.and_then(|text| serde_json::from_str(&text).ok());
+        let tools = self.0.kept_value("read the list of tools", KEY)?;
         Ok(tools.unwrap_or_default())
     }
 }
