@@ -84,8 +84,17 @@ export async function signIn(page, password = PASSWORD) {
 
 export const heading = (page) => page.getByRole('heading', { level: 1 }).textContent();
 
+// A click does not wait for the page that it leads to, and until the style sheet is applied everything is too wide: asked
+// in the page itself, which Playwright may have followed without its load.
+async function loaded(page) {
+  await page.evaluate(async () => {
+    if (document.readyState !== 'complete') await new Promise((done) => { addEventListener('load', done); });
+  });
+}
+
 // What keeps people out who see or move otherwise: nothing that axe calls serious, in light and in dark.
 export async function accessible(page) {
+  await loaded(page);
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
     await page.evaluate(axe);
@@ -99,6 +108,7 @@ export async function accessible(page) {
 
 // Nothing is wider than the screen.
 export async function fits(page) {
+  await loaded(page);
   const [wide, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   expect(wide <= screen, `${page.url()} is ${wide} wide on a screen of ${screen}`);
 }
