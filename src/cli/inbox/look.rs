@@ -9,6 +9,7 @@ use super::context::InboxContext;
 use super::print;
 use gatewren_base::sys::terminal_size;
 use gatewren_gate::owner_actions::{ChangeBatch, find_staleness};
+use gatewren_store::state::StateLogReader;
 use gatewren_store::vault::Change;
 
 /// Filters for the list of changes.
@@ -101,10 +102,11 @@ pub fn show(
     which: &InboxShowArgs,
     json: bool,
 ) -> Result<String, String> {
+    let log = state.map(|path| StateLogReader::at(path.to_owned()));
     if let Some(agent) = &which.all_of {
         let batch = ChangeBatch::all_of(&inbox.vault, &inbox.agent(agent)?)?;
         return Ok(if json {
-            let whole = |change| print::whole(inbox, change, &find_staleness(state, change));
+            let whole = |change| print::whole(inbox, change, &find_staleness(log.as_ref(), change));
             let changes: Vec<Value> = batch.changes.iter().map(whole).collect();
             json!({ "changes": changes, "as_of": batch.digest }).to_string()
         } else if batch.changes.is_empty() {
@@ -114,7 +116,7 @@ pub fn show(
         });
     }
     let change = inbox.change(which.change.as_deref().unwrap_or_default())?;
-    let staleness = find_staleness(state, &change);
+    let staleness = find_staleness(log.as_ref(), &change);
     Ok(if json {
         print::whole(inbox, &change, &staleness).to_string()
     } else {
@@ -124,7 +126,8 @@ pub fn show(
 
 /// All changes of a batch in full, and its digest.
 pub fn pages(inbox: &InboxContext, state: Option<&Path>, batch: &ChangeBatch) -> String {
-    let page = |change| print::page(inbox, change, &find_staleness(state, change));
+    let log = state.map(|path| StateLogReader::at(path.to_owned()));
+    let page = |change| print::page(inbox, change, &find_staleness(log.as_ref(), change));
     let pages: Vec<String> = batch.changes.iter().map(page).collect();
     format!("{}\n\nas of     {}", pages.join("\n\n"), batch.digest)
 }

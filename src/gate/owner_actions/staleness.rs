@@ -1,10 +1,8 @@
 //! Determines from the log of the state whether the basis of a change has been modified since it was proposed.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use gatewren_store::state::{History, HistoryFilter, Pointer};
+use gatewren_store::state::{HistoryFilter, Pointer, StateLogReader};
 use gatewren_store::vault::Change;
 
 /// Whether the basis of a change has been modified.
@@ -30,18 +28,17 @@ impl Staleness {
     }
 }
 
-/// Looks it up in the log.
-pub fn find_staleness(state: Option<&Path>, change: &Change) -> Staleness {
+/// Looks it up in the log; without one it is unknown.
+pub fn find_staleness(log: Option<&StateLogReader>, change: &Change) -> Staleness {
     if change.rests_on.is_empty() {
         return Staleness::RestsOnNothing;
     }
-    let looked = state.and_then(|path| compare_history(path, change).ok());
+    let looked = log.and_then(|log| compare_history(log, change).ok());
     looked.unwrap_or(Staleness::Unknown)
 }
 
-fn compare_history(path: &Path, change: &Change) -> Result<Staleness, String> {
-    let history = History::open(path).map_err(|e| e.to_string())?;
-    let kept = history.kept_revisions().map_err(|e| e.to_string())?;
+fn compare_history(log: &StateLogReader, change: &Change) -> Result<Staleness, String> {
+    let kept = log.kept_revisions().map_err(|e| e.to_string())?;
     if kept.floor > change.revision + 1 || kept.newest < change.revision {
         return Ok(Staleness::Unknown);
     }
@@ -53,7 +50,7 @@ fn compare_history(path: &Path, change: &Change) -> Result<Staleness, String> {
             actor: None,
             most: 1,
         };
-        let entries = history.log(&filter).map_err(|e| e.to_string())?;
+        let entries = log.entries(&filter).map_err(|e| e.to_string())?;
         let newest = entries.into_iter().find(|entry| entry.refused.is_none());
         last = last.max(newest.map(|entry| (entry.revision.id, entry.revision.actor)));
     }

@@ -25,6 +25,8 @@ pub struct HostReading {
     pub after: HostCounters,
     /// The time in between.
     pub elapsed: Duration,
+    /// How full the fullest file system is, in percent.
+    pub disk_percent: Option<f64>,
 }
 
 impl From<&MeasuredContainer> for ContainerReading {
@@ -145,6 +147,7 @@ pub fn host_sample(reading: &HostReading) -> UsageSample {
         before,
         after,
         elapsed,
+        disk_percent,
     } = reading;
     let growth = Growth {
         elapsed_s: elapsed.as_secs_f64(),
@@ -187,6 +190,7 @@ pub fn host_sample(reading: &HostReading) -> UsageSample {
         ),
         (UsageMetric::OomKills, kills()),
         (UsageMetric::Load, after.load),
+        (UsageMetric::DiskPercent, *disk_percent),
     ] {
         sample.set(metric, value);
     }

@@ -45,6 +45,7 @@ pub struct UsageSampler {
 struct TimedReading {
     at: Instant,
     host: Option<HostCounters>,
+    disk_percent: Option<f64>,
     containers: BTreeMap<String, ContainerReading>,
 }
 
@@ -92,6 +93,8 @@ impl UsageSampler {
     async fn sample(&mut self) {
         let host = self.host.counters().await;
         let host = self.note("the host's counters could not be read", host);
+        // After the counters, whose reading of the CPU it uses.
+        let metrics = self.host.metrics().await.ok();
         let view = self.lxc.view_for(&Reach::everything(), REFERENCE);
         let counters = view.counters().await;
         let counters = self.note("the containers' counters could not be read", counters);
@@ -100,6 +103,7 @@ impl UsageSampler {
         let now = TimedReading {
             at: Instant::now(),
             host,
+            disk_percent: metrics.and_then(|metrics| metrics.fullest_disk()),
             containers: containers
                 .map(|measured| (measured.container.to_string(), measured.into()))
                 .collect(),
@@ -126,6 +130,7 @@ impl UsageSampler {
                 before,
                 after,
                 elapsed,
+                disk_percent: now.disk_percent,
             })
         });
         let containers = now.containers.iter().filter_map(|(name, after)| {
@@ -219,6 +224,8 @@ mod tests {
         let mean = points[0].mean;
         assert!(mean.get(UsageMetric::CpuPercent).is_some());
         assert!(mean.get(UsageMetric::MemoryBytes) > Some(0.0));
+        let disk = mean.get(UsageMetric::DiskPercent).unwrap();
+        assert!((0.0..=100.0).contains(&disk), "{disk}");
         assert!(readings.borrow().is_none());
     }
 

@@ -11,7 +11,7 @@ use gatewren_host::backends::{Backups, Host, Journal, Lxc};
 use gatewren_host::helper_client::HelperClient;
 use gatewren_host::observer::Observer;
 use gatewren_host::sampler::UsageSampler;
-use gatewren_store::state::State;
+use gatewren_store::state::{State, StateLogReader};
 use gatewren_store::vault::{AuditReaders, Vault};
 
 /// What the owner's pages use beside the databases.
@@ -43,6 +43,7 @@ pub fn site(vault: &Vault, state: &State, live: &LiveSettings, parts: OwnerParts
         vault: vault.clone(),
         audit: Arc::new(AuditReaders::of(vault)),
         state: state.clone(),
+        state_log: StateLogReader::beside(state),
         live: live.clone(),
         logins: Arc::new(Logins::new(vault.clone(), live.clone())),
         host: parts.host,

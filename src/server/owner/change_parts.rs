@@ -208,7 +208,7 @@ pub fn facts(
     change: &Change,
     names: &HashMap<String, String>,
 ) -> Result<Markup, PageError> {
-    let moved = find_staleness(Some(asked.site.state.path()), change);
+    let moved = find_staleness(Some(&asked.site.state_log), change);
     let document = asked.site.state.document();
     let risk = risk(asked, change)?;
     Ok(html! {

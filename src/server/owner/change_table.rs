@@ -10,7 +10,7 @@ use super::parts::{name, table, time};
 use super::site::OwnerSite;
 use super::texts;
 use super::timeline::describe_changes;
-use gatewren_store::state::{History, HistoryFilter, Pointer};
+use gatewren_store::state::{HistoryFilter, Pointer};
 
 /// The number of revisions that are read: many do not interest a person.
 const READ: usize = 200;
@@ -38,7 +38,7 @@ impl ListedChanges<'_> {
             most: READ,
             ..HistoryFilter::default()
         };
-        let mut entries = History::open(site.state.path())?.log(&filter)?;
+        let mut entries = site.state_log.entries(&filter)?;
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.revision.id));
         let names = names(site)?;
         let revisions = entries.iter().map(|entry| &entry.revision);

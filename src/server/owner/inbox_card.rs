@@ -82,7 +82,7 @@ impl<'a> InboxCards<'a> {
     fn body(&self, change: &Change) -> Markup {
         let site = self.asked.site;
         let document = site.state.document();
-        let moved = find_staleness(Some(site.state.path()), change);
+        let moved = find_staleness(Some(&site.state_log), change);
         let details = html! {
             details id=(format!("exact-{}", change.id)) class="more" {
                 summary class="button plain" { (inbox_texts::DETAILS) }

@@ -79,7 +79,12 @@ impl Samples {
 
     /// The usage of the fullest file system in the newest sample, in percent.
     pub fn fullest_disk(&self) -> Option<f64> {
-        lock(&self.hour).host.back().map(|sample| sample.disk)
+        self.newest().map(|sample| sample.disk)
+    }
+
+    /// The newest sample of the host.
+    pub fn newest(&self) -> Option<HostSample> {
+        lock(&self.hour).host.back().copied()
     }
 
     /// Returns a receiver that is notified of each sample.
@@ -122,11 +127,7 @@ impl Samples {
         let sample = HostSample {
             cpu: metrics.cpu_percent,
             memory: 100.0 - 100.0 * float(metrics.memory.available_bytes) / total,
-            disk: metrics
-                .mounts
-                .iter()
-                .map(|mount| mount.used_percent)
-                .fold(0.0, f64::max),
+            disk: metrics.fullest_disk().unwrap_or_default(),
             received: rate(traffic.0, before.traffic.0),
             sent: rate(traffic.1, before.traffic.1),
         };

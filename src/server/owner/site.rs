@@ -24,7 +24,7 @@ use gatewren_gate::guard::{OwnerRequest, OwnerSession};
 use gatewren_gate::http::ResponseBody;
 use gatewren_gate::owner_actions::OwnerContext;
 use gatewren_host::sampler::Readings;
-use gatewren_store::state::State;
+use gatewren_store::state::{State, StateLogReader};
 use gatewren_store::vault::{AuditReaders, ChangeStatus, OWNER, OfferedTool, Vault};
 
 /// The shared state of all pages.
@@ -37,6 +37,8 @@ pub struct OwnerSite {
     pub audit: Arc<AuditReaders>,
     /// The state document of the host.
     pub state: State,
+    /// Its log.
+    pub state_log: StateLogReader,
     /// The current settings.
     pub live: LiveSettings,
     /// The owner's sessions.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::page_error::PageError;
 use super::site::OwnerSite;
-use gatewren_store::state::{History, HistoryFilter, PatchOperation, Pointer};
+use gatewren_store::state::{HistoryFilter, PatchOperation, Pointer};
 
 /// The number of revisions of containers that are read for the times of their states.
 const READ: usize = 200;
@@ -17,7 +17,7 @@ pub fn status_times(site: &OwnerSite) -> Result<HashMap<String, u64>, PageError>
         ..HistoryFilter::default()
     };
     let mut times = HashMap::new();
-    for entry in History::open(site.state.path())?.log(&filter)? {
+    for entry in site.state_log.entries(&filter)? {
         for operation in entry.revision.patch.operations() {
             let PatchOperation::Replace { path, .. } = operation else {
                 continue;

@@ -7,7 +7,6 @@ use super::chart::{
 };
 use super::container_texts;
 use super::home_texts as texts;
-use super::samples::{HostSample, SampleHistory};
 use super::site::OwnerSite;
 use gatewren_base::sys::now_ms;
 use gatewren_store::history::{MAX_POINTS, UsageHistory, UsageMetric, UsagePoint, UsageRange};
@@ -131,20 +130,29 @@ impl UsageView {
     /// The charts, with the values at the top of those of CPU and memory.
     fn charts(&self, most_cpu: Option<f64>, most_memory: Option<f64>) -> Vec<TimeChart> {
         use UsageMetric::{CpuPercent, MemoryBytes, NetworkReceivedBytesS, NetworkSentBytesS};
-        let chart = |title, metric, most, format: fn(f64) -> String| TimeChart {
+        let rate = |metric, title| self.chart(metric, title, None, bytes_per_second);
+        vec![
+            self.chart(CpuPercent, texts::CPU, most_cpu, percent),
+            self.chart(MemoryBytes, texts::MEMORY, most_memory, bytes),
+            rate(NetworkReceivedBytesS, texts::RECEIVED),
+            rate(NetworkSentBytesS, texts::SENT),
+        ]
+    }
+
+    fn chart(
+        &self,
+        metric: UsageMetric,
+        title: &'static str,
+        most: Option<f64>,
+        format: fn(f64) -> String,
+    ) -> TimeChart {
+        TimeChart {
             title,
             caption: self.last(metric).map(format).unwrap_or_default(),
             points: self.values(metric),
             most,
             format,
-        };
-        let rate = |title, metric| chart(title, metric, None, bytes_per_second);
-        vec![
-            chart(texts::CPU, CpuPercent, most_cpu, percent),
-            chart(texts::MEMORY, MemoryBytes, most_memory, bytes),
-            rate(texts::RECEIVED, NetworkReceivedBytesS),
-            rate(texts::SENT, NetworkSentBytesS),
-        ]
+        }
     }
 
     /// The newest mean of a metric.
@@ -167,34 +175,18 @@ pub async fn container_charts(site: &OwnerSite, id: &str, span: ChartSpan) -> Ma
 
 /// Renders the charts of the host.
 pub async fn host_charts(site: &OwnerSite) -> Markup {
-    let (view, hour) = (UsageView::read_host(site).await, site.samples.hour());
-    let now = hour.host.back().copied().unwrap_or_default();
+    let (view, now) = (UsageView::read_host(site).await, site.samples.newest());
     let limit = view.last(UsageMetric::MemoryLimitBytes);
     let mut charts = view.charts(Some(100.0), limit);
-    if let ([cpu, ..], false) = (charts.as_mut_slice(), hour.host.is_empty()) {
+    charts.push(view.chart(UsageMetric::DiskPercent, texts::DISK, Some(100.0), percent));
+    if let ([cpu, .., disk], Some(now)) = (charts.as_mut_slice(), now) {
         cpu.caption = percent(now.cpu);
+        disk.caption = percent(now.disk);
     }
     html! {
-        div class="charts" {
-            @for chart in &charts { (chart.render(view.period)) }
-            (disk_chart(&hour))
-        }
+        div class="charts" { @for chart in &charts { (chart.render(view.period)) } }
         (values_table("host-values", &charts, view.period))
     }
-}
-
-/// The history has no usage of file systems; the samples in memory have the last hour.
-fn disk_chart(hour: &SampleHistory) -> Markup {
-    let value = |sample: &HostSample| sample.disk;
-    let now = hour.host.back().map(value);
-    let chart = TimeChart {
-        title: texts::DISK,
-        caption: now.map(percent).unwrap_or_default(),
-        points: minute_points(hour.host.iter().map(value)),
-        most: Some(100.0),
-        format: percent,
-    };
-    chart.render(last_hour())
 }
 
 /// The period of the samples in memory.

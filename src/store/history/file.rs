@@ -12,8 +12,9 @@ use gatewren_base::sys::{files, move_aside, now_ms};
 /// Marks the file as ours in SQLite's header: `gwuh`.
 const APPLICATION_ID: i64 = 0x6777_7568;
 
-/// The version of the tables.
-const SCHEMA: i64 = 1;
+/// The version of the rows. 2: a sample of the host may have `disk_percent`. A row of version 1 is one of version 2; the
+/// reverse is not true, so a program that knows only version 1 must not read the file.
+const SCHEMA: i64 = 2;
 
 const TABLES: &str = "
     CREATE TABLE minutes (at_s INTEGER PRIMARY KEY, samples BLOB NOT NULL) STRICT;
@@ -88,6 +89,11 @@ fn open_once(path: &Path) -> Result<Connection, UsageHistoryError> {
         });
     }
     prepare(&mut connection, is_new).map_err(failed)?;
+    if schema < SCHEMA {
+        connection
+            .pragma_update(None, "user_version", SCHEMA)
+            .map_err(failed)?;
+    }
     Ok(connection)
 }
 
@@ -103,7 +109,6 @@ fn prepare(connection: &mut Connection, is_new: bool) -> Result<(), rusqlite::Er
         let change = connection.transaction()?;
         change.execute_batch(TABLES)?;
         change.pragma_update(None, "application_id", APPLICATION_ID)?;
-        change.pragma_update(None, "user_version", SCHEMA)?;
         change.commit()?;
     }
     Ok(())

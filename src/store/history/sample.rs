@@ -35,6 +35,8 @@ pub enum UsageMetric {
     OomKills,
     /// The host's load average over one minute.
     Load,
+    /// How full the host's fullest file system is.
+    DiskPercent,
 }
 
 /// A value for each metric; `None` where it could not be measured.
@@ -43,7 +45,7 @@ pub struct UsageSample([Option<f64>; UsageMetric::ALL.len()]);
 
 impl UsageMetric {
     /// All metrics, in the order of the file.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::CpuPercent,
         Self::CpuThrottledPercent,
         Self::MemoryBytes,
@@ -57,6 +59,7 @@ impl UsageMetric {
         Self::IoPressurePercent,
         Self::OomKills,
         Self::Load,
+        Self::DiskPercent,
     ];
 
     /// The name in answers.
@@ -75,6 +78,7 @@ impl UsageMetric {
             Self::IoPressurePercent => "io_pressure_percent",
             Self::OomKills => "oom_kills",
             Self::Load => "load",
+            Self::DiskPercent => "disk_percent",
         }
     }
 
@@ -87,7 +91,8 @@ impl UsageMetric {
             | Self::MemoryPressurePercent
             | Self::IoPressurePercent
             | Self::OomKills
-            | Self::Load => 100.0,
+            | Self::Load
+            | Self::DiskPercent => 100.0,
             _ => 1.0,
         }
     }

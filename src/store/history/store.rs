@@ -455,6 +455,31 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_the_first_version_is_read_and_then_refused_by_programs_that_know_no_other() {
+        let scratch = Scratch::new();
+        let path = scratch.join("usage.db");
+        UsageHistory::at(path.clone())
+            .add(&tick(BEGIN_S, 1.0))
+            .unwrap();
+        let open = Connection::open(&path).unwrap();
+        open.pragma_update(None, "user_version", 1).unwrap();
+        let mut minute = tick(BEGIN_S + 60, 2.0);
+        let mut host = UsageSample::default();
+        host.set(UsageMetric::DiskPercent, Some(7.0));
+        minute.host = Some(host);
+        let history = UsageHistory::at(path);
+        history.add(&minute).unwrap();
+        let all = range(BEGIN_S, BEGIN_S + 120);
+        assert_eq!(history.container("web", all).unwrap().len(), 2);
+        let disk = |point: &UsagePoint| point.mean.get(UsageMetric::DiskPercent);
+        let disks: Vec<_> = history.host(all).unwrap().iter().map(disk).collect();
+        assert_eq!(disks, [None, Some(7.0)]);
+        let version = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        let version = open.query_row("PRAGMA user_version", [], version);
+        assert_eq!(version, Ok(2));
+    }
+
+    #[test]
     fn a_newer_file_and_a_foreign_one_are_treated_apart() {
         let scratch = Scratch::new();
         let path = scratch.join("usage.db");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Transaction};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::author_seal::AuthorKey;
 use super::changes::Revision;
@@ -135,9 +136,18 @@ impl History {
 
     /// Returns entries of the log, newest first.
     pub fn log(&self, filter: &HistoryFilter) -> Result<Vec<HistoryEntry>, StateError> {
+        let document = self.document()?;
+        self.log_beside(filter, &document.root)
+    }
+
+    /// Like [`History::log`], for a caller that has a document: it is only asked which places are in lists.
+    pub(super) fn log_beside(
+        &self,
+        filter: &HistoryFilter,
+        document: &Value,
+    ) -> Result<Vec<HistoryEntry>, StateError> {
         let view = self.view()?;
         let newest = log::newest(&view).map_err(|error| self.read_error(&error))?;
-        let document = self.at_in(&view, newest)?;
         let mut entries = Vec::new();
         let mut refusal = Ok(None);
         log::walk_back(
@@ -158,7 +168,7 @@ impl History {
                 let Ok(refused) = &mut refusal else {
                     return ControlFlow::Break(());
                 };
-                entries.extend(entry(row, refused.take(), &filter.scope, &document));
+                entries.extend(entry(row, refused.take(), &filter.scope, document));
                 if entries.len() >= filter.most {
                     return ControlFlow::Break(());
                 }
@@ -243,12 +253,12 @@ fn entry(
     row: LogRow,
     refused: Option<String>,
     scope: &Pointer,
-    document: &Document,
+    document: &Value,
 ) -> Option<HistoryEntry> {
     let revision = if scope.tokens().is_empty() {
         whole(row)
     } else {
-        Revision::touching(scope, row, &document.root)?
+        Revision::touching(scope, row, document)?
     };
     Some(HistoryEntry { revision, refused })
 }

@@ -18,6 +18,7 @@ mod follow_log;
 mod history;
 mod log;
 mod log_limiter;
+mod log_reader;
 mod migration;
 mod notifications;
 mod once;
@@ -45,8 +46,9 @@ pub use checkup::{Checkup, checkup};
 pub use document::Document;
 pub use error::StateError;
 pub use follow_log::{StateLogFollower, StateLogUpdate};
-pub use history::{History, HistoryEntry, HistoryFilter};
+pub use history::{History, HistoryEntry, HistoryFilter, KeptRevisions};
 pub use log::StateLogRetention;
+pub use log_reader::StateLogReader;
 pub use notifications::{
     KeptNotification, Notice, NotificationChange, NotificationReader, Notifications,
 };

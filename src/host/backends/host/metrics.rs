@@ -48,6 +48,12 @@ pub struct Pressure {
 }
 
 impl HostMetrics {
+    /// The usage of the fullest file system in percent; `None` without any.
+    pub fn fullest_disk(&self) -> Option<f64> {
+        let used = self.mounts.iter().map(|mount| mount.used_percent);
+        used.reduce(f64::max)
+    }
+
     /// Returns the current metrics, with the CPU usage since `earlier`.
     pub fn since(tree: &HostTree, earlier: CpuTime, seen: &MountsAndClock) -> Self {
         let proc = |name: &str| tree.text(&format!("proc/{name}")).unwrap_or_default();

@@ -20,6 +20,12 @@ const QUARTER_MINUTES: usize = 15;
 const MB: f64 = 1_000_000.0;
 const KB: f64 = 1_000.0;
 
+/// Minutes between that job and a time of the same day as now.
+const NIGHTLY_MINUTE: u64 = 17 * HOUR_MINUTES;
+
+/// What a day adds to the fullest disk, in percent of it.
+const DISK_A_DAY: f64 = 3.0;
+
 /// The values of one minute.
 struct MinuteUsage {
     cpu: f64,
@@ -96,12 +102,23 @@ fn tick(made_up: &MadeUpServer, now_ms: u64, minutes_ago: u64) -> UsageTick {
             .usage
             .sample(&container.usage.at(name, minutes_ago)),
     });
-    let host = &made_up.usage;
+    let mut host = made_up
+        .usage
+        .sample(&made_up.usage.at("", minutes_ago));
+    let disk = disk_percent(made_up, minutes_ago);
+    host.set(UsageMetric::DiskPercent, Some(disk));
     UsageTick {
         at_s: at_ms / MINUTE_MS * 60,
-        host: Some(host.sample(&host.at("", minutes_ago))),
+        host: Some(host),
         containers: containers.collect(),
     }
+}
+
+/// The fullest disk: files come, and once a night a job removes old ones.
+fn disk_percent(made_up: &MadeUpServer, minutes_ago: u64) -> f64 {
+    let since_job = (WEEK_MINUTES - minutes_ago + NIGHTLY_MINUTE) % DAY_MINUTES;
+    let grown = float(since_job) / float(DAY_MINUTES);
+    (made_up.disk_percent - DISK_A_DAY + DISK_A_DAY * grown).clamp(0.0, 100.0)
 }
 
 /// The last hour, as the pages keep it in memory.
@@ -112,7 +129,7 @@ pub fn last_hour(made_up: &MadeUpServer) -> SampleHistory {
         HostSample {
             cpu: usage.cpu,
             memory: 100.0 * usage.memory / (made_up.usage.limit_mb * MB),
-            disk: made_up.disk_percent,
+            disk: disk_percent(made_up, minutes_ago),
             received: usage.received,
             sent: usage.sent,
         }
