@@ -21,6 +21,7 @@ mod args;
 mod budget;
 mod counter;
 mod emulated;
+mod pages;
 mod paths;
 mod profile;
 mod report;

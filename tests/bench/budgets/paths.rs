@@ -15,6 +15,7 @@ use crate::common::subscribers::Subscribers;
 use crate::common::wire::{Head, Question, Wire};
 use crate::counter::{Counted, Counter};
 use crate::emulated::{Emulated, Processor};
+use crate::pages;
 use crate::profile::{Function, Profile};
 use crate::share::Share;
 
@@ -101,6 +102,7 @@ const REFUSED: &str = "[]";
 pub async fn count(args: &Args) -> Result<Vec<Share>, Error> {
     let pinning = Pinning::begin();
     let mut shares = here(args, pinning).await?;
+    shares.extend(pages::count(args, pinning).await?);
     let others = [
         (Processor::Arm64, &args.arm64),
         (Processor::Armhf, &args.armhf),

@@ -17,11 +17,17 @@ pub struct Share {
     pub functions: BTreeMap<String, f64>,
     /// Allocations of a call by function.
     pub askers: BTreeMap<String, f64>,
+    /// The factor above the accepted count that is a regression.
+    #[serde(skip)]
+    pub tolerated: f64,
 }
 
 /// The factor above the accepted count that is a regression. Counts of the same program differ by less than one per
 /// cent, those of the audit's row by two.
-pub const TOLERATED: f64 = 1.03;
+const TOLERATED: f64 = 1.03;
+
+/// That of a page, which has more words and points at some times of a day and a week than at others.
+const TOLERATED_OF_PAGE: f64 = 1.1;
 
 impl Share {
     /// Returns the share of all counts.
@@ -45,6 +51,15 @@ impl Share {
             allocations: Some(share(more.allocations, less.allocations)),
             functions: each(|function| function.own),
             askers: each(|function| function.allocations),
+            tolerated: TOLERATED,
+        }
+    }
+
+    /// Returns the share of all counts of a page.
+    pub fn of_page(name: &str, profile: &Profile, requests: u32) -> Self {
+        Self {
+            tolerated: TOLERATED_OF_PAGE,
+            ..Self::of_all(name, profile, requests)
         }
     }
 
@@ -56,6 +71,7 @@ impl Share {
             allocations: None,
             functions: BTreeMap::new(),
             askers: BTreeMap::new(),
+            tolerated: TOLERATED,
         }
     }
 
@@ -67,6 +83,7 @@ impl Share {
             allocations: None,
             functions: BTreeMap::new(),
             askers: BTreeMap::new(),
+            tolerated: TOLERATED,
         }
     }
 }

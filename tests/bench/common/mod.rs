@@ -9,6 +9,7 @@ pub mod foreign;
 pub mod guard;
 pub mod load;
 pub mod machine;
+pub mod owner;
 pub mod pair;
 pub mod peers;
 pub mod servers;

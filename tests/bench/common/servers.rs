@@ -276,7 +276,8 @@ fn try_once(args: &Common, directory: &Path) -> Result<Said, Error> {
     Ok(serde_json::from_str(&line)?)
 }
 
-fn socket(url: &str) -> Result<SocketAddr, Error> {
+/// Returns the address in the URL of a server.
+pub fn socket(url: &str) -> Result<SocketAddr, Error> {
     let rest = url.strip_prefix("https://").unwrap_or(url);
     let authority = rest.split('/').next().unwrap_or_default();
     Ok(authority.parse()?)

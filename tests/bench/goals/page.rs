@@ -7,17 +7,16 @@ use serde_json::Value;
 
 use crate::common::Error;
 use crate::common::machine::CpuClock;
+use crate::common::owner::Owner;
 use crate::common::servers::Gatewren;
 use crate::common::spread::Spread;
 use crate::context::Context;
 use crate::figure::Figure;
 
-const PASSWORD: &str = "four+words+of+mine";
-
 /// The number of visits.
 const VISITS: u32 = 300;
 
-/// Measures time and CPU of a visit of the inbox, signed in, on an open connection.
+/// Measures time and CPU of a visit of Home, signed in, on an open connection.
 pub async fn measure(cx: &Context) -> Result<Vec<Figure>, Error> {
     let ours = Gatewren::start(&cx.args.common, cx.pinning)?;
     let state = ours.state_file();
@@ -31,19 +30,9 @@ pub async fn measure(cx: &Context) -> Result<Vec<Figure>, Error> {
         .get("code")
         .and_then(Value::as_str)
         .ok_or("there is no code")?;
-    let host = ours.address.socket();
-    let form = format!("code={code}&password={PASSWORD}&again={PASSWORD}");
-    let set_up = format!(
-        "POST /owner/set-up HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/x-www-form-urlencoded\r\n\
-         content-length: {}\r\n\r\n{form}",
-        form.len()
-    );
+    let owner = Owner::sign_in(&ours.address, code).await?;
+    let visit = owner.request("/owner/home");
     let mut connection = ours.address.open().await?;
-    let answer = connection.exchange(set_up.as_bytes()).await?;
-    let refused = || format!("nobody is signed in: {}", answer.status());
-    let cookie = answer.header("set-cookie").ok_or_else(refused)?;
-    let cookie = cookie.split(';').next().unwrap_or_default();
-    let visit = format!("GET /owner HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\n\r\n");
     let cpu = CpuClock::of(ours.pid())?;
     let mut times = Vec::new();
     for _ in 0..VISITS {
@@ -56,6 +45,6 @@ pub async fn measure(cx: &Context) -> Result<Vec<Figure>, Error> {
     }
     let spent = cpu.spent()?.as_secs_f64() * 1e3 / f64::from(VISITS);
     let times = Spread::of(times.iter().map(|time: &Duration| time.as_secs_f64() * 1e3));
-    let words = format!("an empty inbox; {spent:.2} ms of CPU a visit");
+    let words = format!("Home of a new server; {spent:.2} ms of CPU a visit");
     Ok(vec![Figure::of("page-ms", times).noted(words)])
 }
