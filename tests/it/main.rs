@@ -115,6 +115,7 @@ mod mdns;
 mod metrics;
 mod notifications;
 mod notify;
+mod owner_containers;
 mod owner_page;
 mod ownership;
 mod plain_english;
