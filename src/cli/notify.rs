@@ -20,11 +20,11 @@ use gatewren_gate::http::is_local;
 use gatewren_gate::owner_actions::{reached_at, sanitize};
 use gatewren_host::backends::Mail;
 use gatewren_host::helper_client::HelperClient;
-use gatewren_server::notify::{
+use gatewren_store::vault::Vault;
+use gatewren_tools::notify::{
     DeliveryError, MessageSource, NotificationSender, OwnerMessage, Priority, QueuedNotification,
     RetryQueue, channels, targets,
 };
-use gatewren_store::vault::Vault;
 
 /// The words for a server without channels.
 const NO_CHANNELS: &str = "there are no channels; add [notify.NAME] to gatewren.toml, or add a device on the owner's page, under Settings";

@@ -19,7 +19,7 @@ use super::units::{UnitState, systemd_runs};
 use gatewren_base::config::Settings;
 use gatewren_base::sys::{now_ms, rfc3339};
 use gatewren_gate::owner_actions::{expires_soon, sanitize, token_status};
-use gatewren_server::watches::WatchView;
+use gatewren_tools::watches::WatchView;
 use gatewren_store::vault::{Agent, AuditReader, CallFilter, Schedule, Vault, VaultError};
 
 /// Exit code: the server does not answer; the same as of `systemctl status`.

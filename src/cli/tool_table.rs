@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::tool_figures::{NOT_MEASURED, conditions, figures_of};
-use gatewren_server::tool_texts::undo_of;
+use gatewren_tools::tool_texts::undo_of;
 use gatewren_wire::registry::{Catalog, Tool};
 
 /// The names of the columns.

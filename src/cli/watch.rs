@@ -11,8 +11,8 @@ use super::console::table::{field_lines, table};
 use super::console::target::SubcommandArgs;
 use super::inbox::{InboxContext, run_on_vault};
 use gatewren_gate::owner_actions::sanitize;
-use gatewren_server::watches::WatchView;
 use gatewren_store::vault::{StoredWatch, WatchRef};
+use gatewren_tools::watches::WatchView;
 
 /// The column headings of a list.
 const HEAD: [&str; 7] = ["id", "phase", "since", "agent", "name", "watches", "seen"];

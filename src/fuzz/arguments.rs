@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::input::{parts, text};
 use gatewren_host::backends::{HelperCapabilities, Lxc, Shell};
 use gatewren_host::helper_client::HelperClient;
-use gatewren_server::toolsets::{self, AccessSources, AgentLimits};
+use gatewren_tools::toolsets::{self, AccessSources, AgentLimits};
 use gatewren_wire::registry::Tool;
 
 /// Tools that need no state to be listed; none of them is run.

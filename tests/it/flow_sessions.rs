@@ -406,7 +406,7 @@ fn people_are_shown_an_icon_where_a_client_meets_the_server() {
     let server = shared("admin");
     let client = server.client();
     let of_icon = |server: &Value| server["icons"][0]["src"].as_str().map(str::to_owned);
-    let source = include_bytes!("../../src/server/owner/assets/icon.svg");
+    let source = include_bytes!("../../src/owner/assets/icon.svg");
     let icon = format!("data:image/svg+xml;base64,{}", STANDARD.encode(source));
     for version in STATEFUL {
         let opened = client.session(version).opened.result();

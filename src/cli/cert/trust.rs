@@ -14,7 +14,7 @@ use super::show::until;
 use gatewren_base::sys::{files, host_name};
 use gatewren_gate::http::CertificateFacts;
 use gatewren_gate::owner_actions::{AUTHORITY_PEM, SYSTEMS, TrustGuide, TrustSteps};
-use gatewren_server::owner::profile;
+use gatewren_owner::profile;
 
 /// Where Debian reads local authorities from.
 const STORE: &str = "/usr/local/share/ca-certificates";

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::finding::Finding;
 use gatewren_gate::owner_actions::sanitize;
-use gatewren_server::watches::WatchView;
 use gatewren_store::vault::Vault;
+use gatewren_tools::watches::WatchView;
 
 /// The maximum number of watches in one line.
 const SHOWN: usize = 5;

@@ -13,8 +13,8 @@ use gatewren_gate::owner_actions::{
     ShownArgument, Staleness, change_arguments, result_text, schedule_words,
 };
 use gatewren_host::backends::neutralise;
-use gatewren_server::watches::watch_words;
 use gatewren_store::vault::{Change, ChangeStatus, hex};
+use gatewren_tools::watches::watch_words;
 
 /// The maximum number of characters of arguments in a line of a list. Longer arguments are left out completely:
 /// the beginning of a command looks like a whole one.

@@ -10,8 +10,8 @@ use gatewren_base::sys::{Scratch, random_bytes};
 use gatewren_gate::auth::Principal;
 use gatewren_gate::owner_actions::Staleness;
 use gatewren_gate::policy::question;
+use gatewren_owner::argument_list;
 use gatewren_server::app::tables;
-use gatewren_server::owner::argument_list;
 use gatewren_store::vault::{Change, Vault};
 use gatewren_wire::registry::Tool;
 

@@ -12,13 +12,13 @@ use super::token_warnings::warn_of_expiring_tokens;
 use super::unguarded_agents::log_unguarded_agents;
 use super::{audit, helper_capabilities, session_notices};
 use crate::dispatch::{end_abandoned_changes, end_abandoned_runs, end_abandoned_tasks};
-use crate::watches::WatchMonitor;
 use gatewren_base::config::WorkerSettings;
 use gatewren_base::sys::{hold_few_program_pages, lock};
 use gatewren_gate::auth::Agents;
 use gatewren_host::backends::Storage;
 use gatewren_store::state::Notifications;
 use gatewren_store::vault::{Vault, VaultError};
+use gatewren_tools::watches::WatchMonitor;
 
 /// Ends the tasks and changes that the last run left open, before this run creates any. Beside another front it ends
 /// only the tasks of its own name: the rest may still run there.

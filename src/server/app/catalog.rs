@@ -8,12 +8,6 @@ use super::own_logins::{changing_calls, own_logins};
 use super::switched_off::{add_to_instructions, refused_tools};
 use crate::dispatch::{ChangeResources, OpenSessionTable, ScheduleResources, session_tools};
 use crate::dispatch::{change_tools, schedule_tools};
-use crate::notify::NotificationSender;
-use crate::toolsets::{
-    self, AccessSources, AgentLimits, ChangeSources, DiagnosisSources, HistoryResources,
-    HistorySources, LoginSources, OutputResources, StateResources,
-};
-use crate::watches::{WatchProbes, WatchResources, WatchTools, tools as watch_tools};
 use gatewren_base::config::LiveSettings;
 use gatewren_host::backends::{
     Backups, DiskReports, Firmware, HelperCapabilities, Host, HostConfiguration, HostFiles, Jobs,
@@ -24,6 +18,12 @@ use gatewren_host::observer::ObserverHandle;
 use gatewren_store::history::UsageHistory;
 use gatewren_store::state::{Notifications, State, StateViews, Ui};
 use gatewren_store::vault::Vault;
+use gatewren_tools::notify::NotificationSender;
+use gatewren_tools::toolsets::{
+    self, AccessSources, AgentLimits, ChangeSources, DiagnosisSources, HistoryResources,
+    HistorySources, LoginSources, OutputResources, StateResources,
+};
+use gatewren_tools::watches::{WatchProbes, WatchResources, WatchTools, tools as watch_tools};
 use gatewren_wire::registry::{
     Catalog, CatalogError, CombinedResources, Dialect, LogOffer, ResourceSource,
 };

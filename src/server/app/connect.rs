@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use hyper::{Method, Request, Response, StatusCode};
 
-use crate::owner::chosen_theme;
 use gatewren_gate::guard::{ConsentVisitor, Guard, Refusal, own_origin};
 use gatewren_gate::http::{ResponseBody, Upload};
 use gatewren_gate::oauth::{
     AuthorizationServer, IssuerOrigin, MAX_BODY, SignedInOwner, resource_metadata, server_metadata,
     sign_in, step_inside,
 };
+use gatewren_owner::chosen_theme;
 
 /// An endpoint of the authorization server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,6 @@ use serde_json::json;
 use super::connect::{GuardedOAuth, OAuthEndpoint};
 use super::pair::PairingEndpoint;
 use super::scrape::MetricsScrape;
-use crate::owner::OwnerSite;
 use crate::transport::{Endpoint, HttpSse, RequestAnswer};
 use gatewren_base::config::{LiveSettings, Preset};
 use gatewren_base::telemetry::{Exposition, Metrics, redact_text};
@@ -19,6 +18,7 @@ use gatewren_gate::guard::{
     preflight,
 };
 use gatewren_gate::http::{ResponseBody, Upload, empty, json as json_response, text};
+use gatewren_owner::OwnerSite;
 
 /// What answers at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::catalog::Backends;
-use crate::notify::NotificationSender;
-use crate::watches::WatchProbes;
 use gatewren_base::config::{LiveSettings, Settings};
 use gatewren_gate::http::TlsServer;
 use gatewren_host::backends::{
@@ -20,6 +18,8 @@ use gatewren_host::sampler::UsageSampler;
 use gatewren_store::history::UsageHistory;
 use gatewren_store::state::State;
 use gatewren_store::vault::Vault;
+use gatewren_tools::notify::NotificationSender;
+use gatewren_tools::watches::WatchProbes;
 
 /// The observer, which keeps the state in sync with the host. Beside another front it waits until that one has ended.
 pub fn observer(

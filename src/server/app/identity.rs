@@ -10,7 +10,7 @@ pub fn identity() -> Implementation {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         profile: Some(ServerProfile {
             description: "Operate a home server and its containers, within limits that its owner sets.",
-            icon: include_str!("../owner/assets/icon.svg"),
+            icon: include_str!("../../owner/assets/icon.svg"),
         }),
     }
 }

@@ -43,6 +43,8 @@ mod tables_classes;
 #[cfg(test)]
 mod tables_startos;
 #[cfg(test)]
+mod tables_texts;
+#[cfg(test)]
 mod tables_words;
 mod token_warnings;
 mod unguarded_agents;

@@ -11,10 +11,6 @@ use tokio::time::{Instant, sleep};
 
 use super::push_title::request_title;
 use super::watched_paths::{ChangedPath, changed_paths};
-use crate::notify::{
-    MessageQuota, MessageSource, NotificationSender, OwnerMessage, Priority, QueuedNotification,
-    RetryQueue, channels, targets,
-};
 use gatewren_base::config::{
     Channel, ChannelKind, Channels, LiveSettings, Occasion, Reach, Settings,
 };
@@ -23,6 +19,10 @@ use gatewren_base::telemetry::redact_text;
 use gatewren_gate::owner_actions::reached_at;
 use gatewren_store::state::{Document, KeptNotification, Notifications, State};
 use gatewren_store::vault::Vault;
+use gatewren_tools::notify::{
+    MessageQuota, MessageSource, NotificationSender, OwnerMessage, Priority, QueuedNotification,
+    RetryQueue, channels, targets,
+};
 
 /// The maximum number of messages to one channel in an hour; the rest waits. A container that crashes and
 /// restarts all the time should not cause a thousand messages.

@@ -1,9 +1,9 @@
 //! What the vault knows for `login_list` and `changes_since`: sign-ins at the owner's page, and what agents did.
 
-use crate::toolsets::{ChangingCalls, ReadChangingCalls, ReadOwnLogins};
 use gatewren_base::sys::now_ms;
 use gatewren_host::backends::{LoginEvent, LoginKind, LoginPeriod};
 use gatewren_store::vault::{Vault, VaultError};
+use gatewren_tools::toolsets::{ChangingCalls, ReadChangingCalls, ReadOwnLogins};
 
 /// Returns a function that reads them from the vault.
 pub fn own_logins(vault: Vault) -> ReadOwnLogins {

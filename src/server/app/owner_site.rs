@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::notify::NotificationSender;
-use crate::owner::{OwnerHost, OwnerSite, SampleHistory, Samples};
 use gatewren_base::config::{LiveSettings, Reach};
 use gatewren_base::sys::Requester;
 use gatewren_gate::auth::Logins;
@@ -11,8 +9,10 @@ use gatewren_host::backends::{Backups, Host, Journal, Lxc};
 use gatewren_host::helper_client::HelperClient;
 use gatewren_host::observer::Observer;
 use gatewren_host::sampler::UsageSampler;
+use gatewren_owner::{OwnerHost, OwnerSite, SampleHistory, Samples};
 use gatewren_store::state::{State, StateLogReader};
 use gatewren_store::vault::{AuditReaders, Vault};
+use gatewren_tools::notify::NotificationSender;
 
 /// What the owner's pages use beside the databases.
 pub struct OwnerParts {

@@ -1,7 +1,7 @@
 //! The title of a push message about a request: who asks, and the tool's sentence. It contains no other arguments.
 
-use crate::tool_texts::sentence;
 use gatewren_store::vault::{Change, Vault};
+use gatewren_tools::tool_texts::sentence;
 
 /// Returns the title.
 pub fn request_title(vault: &Vault, change: &Change) -> String {

@@ -13,8 +13,6 @@ use super::directory::ServerLocks;
 use super::names::{server_addresses, server_names};
 use super::serving::ServeContext;
 use crate::dispatch::Engine;
-use crate::notify::NotificationSender;
-use crate::watches::WatchProbes;
 use gatewren_base::config::{LiveSettingsSender, Settings, TlsMode};
 use gatewren_base::sys::{KernelEvents, lock, rfc3339};
 use gatewren_base::telemetry::SdNotify;
@@ -28,6 +26,8 @@ use gatewren_host::observer::Observer;
 use gatewren_host::sampler::UsageSampler;
 use gatewren_store::state::State;
 use gatewren_store::vault::Vault;
+use gatewren_tools::notify::NotificationSender;
+use gatewren_tools::watches::WatchProbes;
 
 /// How often the host's names and addresses are checked without a notification by the kernel.
 const LOOK: Duration = Duration::from_mins(10);

@@ -76,9 +76,9 @@ mod tests {
 
     use super::*;
     use crate::dispatch::{instructions, list_tools};
-    use crate::watches::probing_tools;
     use gatewren_base::config::{HelperClass, Overrides, Policy, Preset};
     use gatewren_gate::auth::Principal;
+    use gatewren_tools::watches::probing_tools;
     use gatewren_wire::protocol::check_dialect;
     use gatewren_wire::registry::{Tool, complaints};
 

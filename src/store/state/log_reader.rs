@@ -108,7 +108,10 @@ mod tests {
         for name in ["state.db", "state.db-wal", "state.db-shm"] {
             let _ = fs::remove_file(scratch.join(name));
         }
-        assert!(reader.kept_revisions().is_ok(), "what is gone is still open");
+        assert!(
+            reader.kept_revisions().is_ok(),
+            "what is gone is still open"
+        );
         let path = database(&scratch);
         add(&foreign(&path), "/public/b", &json!(1));
         assert_eq!(ids(&reader, "/public/a"), Vec::<u64>::new());

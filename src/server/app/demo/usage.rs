@@ -4,7 +4,7 @@ use std::f64::consts::TAU;
 
 use super::made_up::{MadeUpServer, UsageShape};
 use super::noise::noise;
-use crate::owner::{ContainerSample, HostSample, SampleHistory};
+use gatewren_owner::{ContainerSample, HostSample, SampleHistory};
 use gatewren_store::history::{
     SampledContainer, UsageHistory, UsageHistoryError, UsageMetric, UsageSample, UsageTick,
 };
@@ -102,9 +102,7 @@ fn tick(made_up: &MadeUpServer, now_ms: u64, minutes_ago: u64) -> UsageTick {
             .usage
             .sample(&container.usage.at(name, minutes_ago)),
     });
-    let mut host = made_up
-        .usage
-        .sample(&made_up.usage.at("", minutes_ago));
+    let mut host = made_up.usage.sample(&made_up.usage.at("", minutes_ago));
     let disk = disk_percent(made_up, minutes_ago);
     host.set(UsageMetric::DiskPercent, Some(disk));
     UsageTick {

@@ -4,4 +4,6 @@ mod sentences;
 mod undo;
 
 pub use sentences::{ToolSentence, loses_data, sentence};
+#[cfg(any(test, feature = "testing"))]
+pub use undo::undo_rows;
 pub use undo::{NO_UNDO, undo_of};

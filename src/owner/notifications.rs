@@ -11,13 +11,13 @@ use super::page_error::PageError;
 use super::parts::{name, proof, time};
 use super::site::{PageResult, SignedInRequest, redirect_with_notice};
 use super::texts::NO_SUCH_ACTION;
-use crate::notify::{
-    DeliveryError, MessageSource, OwnerMessage, PAGE_NTFY, PUSH, Priority, check_subscription,
-    public_key,
-};
 use gatewren_base::config::Channel;
 use gatewren_gate::owner_actions::OwnerCommand;
 use gatewren_store::vault::{NewPushDevice, PageNtfy, PushDevice};
+use gatewren_tools::notify::{
+    DeliveryError, MessageSource, OwnerMessage, PAGE_NTFY, PUSH, Priority, check_subscription,
+    public_key,
+};
 
 /// The path of this page.
 const PATH: &str = "/owner/notifications";

@@ -16,7 +16,6 @@ use super::problems::{ServerProblem, problems};
 use super::samples::Samples;
 use super::theme::Theme;
 use super::{parts, texts};
-use crate::notify::NotificationSender;
 use gatewren_base::config::{LiveSettings, Spaces};
 use gatewren_base::sys::exact_line;
 use gatewren_gate::auth::Logins;
@@ -26,6 +25,7 @@ use gatewren_gate::owner_actions::OwnerContext;
 use gatewren_host::sampler::Readings;
 use gatewren_store::state::{State, StateLogReader};
 use gatewren_store::vault::{AuditReaders, ChangeStatus, OWNER, OfferedTool, Vault};
+use gatewren_tools::notify::NotificationSender;
 
 /// The shared state of all pages.
 pub struct OwnerSite {

@@ -19,9 +19,9 @@ use super::parts::{notice, time};
 use super::site::SignedInRequest;
 use super::status_times::status_times;
 use super::texts;
-use crate::tool_texts::loses_data;
 use gatewren_gate::owner_actions::find_staleness;
 use gatewren_store::vault::{Change, ChangeStatus};
+use gatewren_tools::tool_texts::loses_data;
 
 /// The data that the cards of a page share.
 pub struct InboxCards<'a> {

@@ -128,7 +128,7 @@ fn folder() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::owner::problems::{SECTION_ALERT, SECTION_CONTAINER, SECTION_DISK};
+    use crate::problems::{SECTION_ALERT, SECTION_CONTAINER, SECTION_DISK};
 
     #[test]
     fn a_page_of_the_manual_is_shown_without_its_own_frame() {

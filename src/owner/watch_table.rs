@@ -7,7 +7,7 @@ use super::page_error::PageError;
 use super::parts::{name, table};
 use super::site::OwnerSite;
 use super::texts;
-use crate::watches::WatchView;
+use gatewren_tools::watches::WatchView;
 
 /// Renders the watches of all agents; nothing without any.
 pub fn watch_section(site: &OwnerSite) -> Result<Markup, PageError> {

@@ -8,9 +8,9 @@ use super::inbox_texts;
 use super::page_error::PageError;
 use super::parts::{name, proof};
 use super::site::SignedInRequest;
-use crate::tool_texts::undo_of;
 use gatewren_gate::owner_actions::ContainerCommand;
 use gatewren_store::vault::{Change, ChangeStatus};
+use gatewren_tools::tool_texts::undo_of;
 
 /// The name of the change in the query.
 pub const DECIDED: &str = "decided";

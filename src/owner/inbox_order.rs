@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::page_error::PageError;
 use super::site::OwnerSite;
-use crate::tool_texts::loses_data;
 use gatewren_base::config::Risk;
 use gatewren_gate::owner_actions::{ChangeBatch, shown_change};
 use gatewren_store::vault::{Change, ChangeStatus};
+use gatewren_tools::tool_texts::loses_data;
 
 /// The number of open changes on one page.
 const ON_A_PAGE: usize = 10;

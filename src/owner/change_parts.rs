@@ -11,11 +11,11 @@ use super::page_error::PageError;
 use super::parts::{name, notes, notice, proof, time};
 use super::site::{OwnerSite, SignedInRequest};
 use super::texts;
-use crate::tool_texts::{ToolSentence, loses_data, sentence};
-use crate::watches::watch_words;
 use gatewren_base::sys::{exact_lines, text_notes};
 use gatewren_gate::owner_actions::{Staleness, exact_arguments, find_staleness, schedule_words};
 use gatewren_store::vault::{Change, ChangeStatus, hex};
+use gatewren_tools::tool_texts::{ToolSentence, loses_data, sentence};
+use gatewren_tools::watches::watch_words;
 
 /// The agents' names by their ids.
 pub fn names(site: &OwnerSite) -> Result<HashMap<String, String>, PageError> {

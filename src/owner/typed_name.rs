@@ -10,9 +10,9 @@ use super::page_error::PageError;
 use super::parts::{name, notice};
 use super::site::SignedInRequest;
 use super::texts;
-use crate::tool_texts::loses_data;
 use gatewren_gate::http::ResponseBody;
 use gatewren_store::vault::Change;
+use gatewren_tools::tool_texts::loses_data;
 
 /// The name of the field.
 const FIELD: &str = "typed";
