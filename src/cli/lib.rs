@@ -18,6 +18,7 @@ mod entry;
 #[cfg(feature = "everything")]
 mod everything;
 mod examples;
+mod fronts;
 mod help;
 mod inbox;
 mod init;

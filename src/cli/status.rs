@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::console::listener::{LocalServer, in_url};
 use super::console::moment::at_moment;
@@ -14,13 +14,14 @@ use super::console::runtime;
 use super::console::style::Style;
 use super::console::target::InstanceArgs;
 use super::container_counts::{ContainerCount, count_containers};
+use super::fronts;
 use super::switched_off::{line as off_line, switched_off};
 use super::units::{UnitState, systemd_runs};
 use gatewren_base::config::Settings;
-use gatewren_base::sys::{now_ms, rfc3339};
+use gatewren_base::sys::{LockHolder, now_ms, rfc3339};
 use gatewren_gate::owner_actions::{expires_soon, sanitize, token_status};
-use gatewren_tools::watches::WatchView;
 use gatewren_store::vault::{Agent, AuditReader, CallFilter, Schedule, Vault, VaultError};
+use gatewren_tools::watches::WatchView;
 
 /// Exit code: the server does not answer; the same as of `systemctl status`.
 const NOT_SERVING: u8 = 3;
@@ -50,6 +51,7 @@ struct Status {
     /// The containers, from the state; empty if the state cannot be read.
     containers: Vec<ContainerCount>,
     off: Vec<String>,
+    fronts: Vec<LockHolder>,
     /// The options that name this gatewren, for the commands in hints.
     options: String,
     /// Whether nothing of a service is on this host.
@@ -144,6 +146,7 @@ async fn look(args: &StatusArgs, settings: &Settings) -> Status {
         unit: unit.filter(UnitState::is_installed),
         kept,
         off,
+        fronts: fronts::running_fronts(&settings.state_dir),
         containers: containers.unwrap_or_default(),
         options: args.place.options(),
     }
@@ -256,22 +259,21 @@ impl Status {
             Ok(kept) => lines.extend(kept.lines(&self.options)),
             Err(cause) => lines.push(format!("  agents, inbox and calls cannot be read: {cause}")),
         }
+        lines.extend(fronts::line(&self.fronts));
         lines.extend(off_line(&self.off));
         lines.extend(self.containers.iter().map(ContainerCount::line));
         lines.join("\n")
-    }
-
-    fn counts(&self) -> serde_json::Map<String, Value> {
-        self.containers.iter().map(ContainerCount::member).collect()
     }
 
     fn json(&self) -> String {
         let unit = self.unit.as_ref().map(
             |unit| json!({ "active": unit.get("ActiveState"), "status": unit.get("StatusText") }),
         );
+        let containers: Map<_, _> = self.containers.iter().map(ContainerCount::member).collect();
         let mut fields = json!({
             "serving": self.silent.is_none(), "version": env!("CARGO_PKG_VERSION"), "url": self.url,
-            "why_not": self.silent, "unit": unit, "containers": Value::Object(self.counts()), "workers_off": self.off,
+            "why_not": self.silent, "unit": unit, "containers": containers, "workers_off": self.off,
+            "fronts": fronts::member(&self.fronts),
         });
         if let (Ok(kept), Some(fields)) = (&self.kept, fields.as_object_mut()) {
             fields.extend(kept.members());

@@ -1,9 +1,10 @@
 //! Two fronts that share the state, the vault and the helper: each serves the sessions of both.
 
 use std::path::Path;
+use std::process::Command;
 
 use nix::sys::signal::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::helper::Helper;
 use crate::support::machine::{IN_TIME, LONG_S, marker, sleeping, wait_until};
@@ -14,7 +15,7 @@ struct TwoFronts {
     a: Server,
     b: Server,
     _helper: Helper,
-    _home: Directory,
+    home: Directory,
 }
 
 impl TwoFronts {
@@ -32,7 +33,7 @@ impl TwoFronts {
             a,
             b,
             _helper: helper,
-            _home: home,
+            home,
         }
     }
 }
@@ -167,6 +168,31 @@ fn after_a_kill_the_other_front_serves_the_sessions_and_does_the_background_work
     fronts.b.signal(Signal::SIGTERM);
     assert!(fronts.b.ended().success());
     wait_until("it takes over", IN_TIME, || works_for_all(&again));
+}
+
+/// What `gatewren status` says of the fronts: names, addresses, and whether each does the background work.
+fn listed(fronts: &TwoFronts) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
+    command.args(["status", "--json", "--dir"]);
+    let said = command.arg(fronts.home.join("state")).output().unwrap();
+    let words = String::from_utf8_lossy(&said.stderr);
+    let said: Value = serde_json::from_slice(&said.stdout).expect(&words);
+    said["fronts"].clone()
+}
+
+#[test]
+fn status_lists_the_running_fronts_and_which_does_the_background_work() {
+    let mut fronts = TwoFronts::start();
+    let one = |front: &Server, name: &str, works: bool| {
+        let address = front.address().to_string();
+        json!({ "name": name, "address": address, "background_work": works })
+    };
+    let (a, b) = (&fronts.a, &fronts.b);
+    assert_eq!(listed(&fronts), json!([one(a, "a", true), one(b, "b", false)]));
+    fronts.a.signal(Signal::SIGKILL);
+    fronts.a.ended();
+    let alone = json!([one(&fronts.b, "b", true)]);
+    wait_until("it takes over", IN_TIME, || listed(&fronts) == alone);
 }
 
 #[test]

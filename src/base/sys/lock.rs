@@ -36,9 +36,13 @@ impl DirectoryLock {
 }
 
 /// The process that holds a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockHolder {
     pid: Pid,
+    /// Its name, if it is one of several.
+    pub name: Option<String>,
+    /// Whether it does the background work.
+    pub does_background_work: bool,
     /// The address where it listens, as bound; `None` if it serves only the process that started it.
     pub address: Option<SocketAddr>,
 }
@@ -60,23 +64,34 @@ impl LockHolder {
             })
             .collect();
         names.sort_unstable();
-        let holders = names
-            .iter()
-            .filter_map(|name| Self::in_note(&directory.join(name)));
+        let working = Self::in_note(directory, WORKERS).map(|holder| holder.pid);
+        let holders = names.iter().filter_map(|name| {
+            let holder = Self::in_note(directory, name)?;
+            Some(Self {
+                does_background_work: working == Some(holder.pid),
+                ..holder
+            })
+        });
         holders.collect()
     }
 
-    fn in_note(file: &Path) -> Option<Self> {
-        let note = files::read_bounded(file, MAX_NOTE).ok()?;
+    fn in_note(directory: &Path, name: &str) -> Option<Self> {
+        let file = directory.join(name);
+        let note = files::read_bounded(&file, MAX_NOTE).ok()?;
         let note = String::from_utf8(note).ok()?;
         let mut words = note.split_whitespace();
         let pid: i32 = words.next()?.parse().ok().filter(|pid| *pid > 1)?;
         // The pid of a holder that has ended may have been reused by another program.
-        if !has_our_name(pid) && !has_open(pid, file) {
+        if !has_our_name(pid) && !has_open(pid, &file) {
             return None;
         }
         Some(Self {
             pid: Pid::from_raw(pid),
+            name: name
+                .strip_prefix(LOCK)
+                .and_then(|rest| rest.strip_prefix('.'))
+                .map(str::to_owned),
+            does_background_work: false,
             address: words.next().and_then(|address| address.parse().ok()),
         })
     }
@@ -115,15 +130,20 @@ pub fn lock_instance(directory: &Path, name: &str) -> io::Result<DirectoryLock> 
     lock_file(directory, &file, FlockArg::LockExclusiveNonblock)
 }
 
-/// Takes the lock of the server that does the background work in a directory; `WouldBlock` when another one does.
+/// Takes the lock of the server that does the background work in a directory, and notes who has it; `WouldBlock` when
+/// another one does.
 pub fn lock_workers(directory: &Path) -> io::Result<DirectoryLock> {
-    lock_file(directory, WORKERS, FlockArg::LockExclusiveNonblock)
+    let lock = lock_file(directory, WORKERS, FlockArg::LockExclusiveNonblock)?;
+    lock.note(None)?;
+    Ok(lock)
 }
 
 /// Waits, and blocks the thread, until this process has that lock. The kernel passes it on at once when its holder
 /// ends, however that ends.
 pub fn wait_for_workers_lock(directory: &Path) -> io::Result<DirectoryLock> {
-    lock_file(directory, WORKERS, FlockArg::LockExclusive)
+    let lock = lock_file(directory, WORKERS, FlockArg::LockExclusive)?;
+    lock.note(None)?;
+    Ok(lock)
 }
 
 fn lock_file(directory: &Path, name: &str, how: FlockArg) -> io::Result<DirectoryLock> {
@@ -178,7 +198,16 @@ mod tests {
             "the one without a name is first"
         );
 
+        let who = || {
+            let all = LockHolder::all(scratch.path()).into_iter();
+            let who = all.map(|holder| (holder.name, holder.does_background_work));
+            who.collect::<Vec<_>>()
+        };
+        let named_b = || Some("b".to_owned());
+        assert_eq!(who(), [(None, false), (named_b(), false)]);
         let working = lock_workers(scratch.path()).unwrap();
+        // Of one process here, which both servers are.
+        assert_eq!(who(), [(None, true), (named_b(), true)]);
         assert!(lock_workers(scratch.path()).is_err());
         let path = scratch.path().to_owned();
         let waiting = std::thread::spawn(move || wait_for_workers_lock(&path).unwrap());
