@@ -188,7 +188,10 @@ fn status_lists_the_running_fronts_and_which_does_the_background_work() {
         json!({ "name": name, "address": address, "background_work": works })
     };
     let (a, b) = (&fronts.a, &fronts.b);
-    assert_eq!(listed(&fronts), json!([one(a, "a", true), one(b, "b", false)]));
+    assert_eq!(
+        listed(&fronts),
+        json!([one(a, "a", true), one(b, "b", false)])
+    );
     fronts.a.signal(Signal::SIGKILL);
     fronts.a.ended();
     let alone = json!([one(&fronts.b, "b", true)]);

@@ -123,6 +123,11 @@ pub fn lock_directory(directory: &Path) -> io::Result<DirectoryLock> {
     lock_file(directory, LOCK, FlockArg::LockExclusiveNonblock)
 }
 
+/// Waits, and blocks the thread, until this process holds a directory by a file `lock` in it.
+pub fn wait_for_directory_lock(directory: &Path) -> io::Result<DirectoryLock> {
+    lock_file(directory, LOCK, FlockArg::LockExclusive)
+}
+
 /// Locks a directory for one of several servers that share it, by a file `lock.NAME` in it. `WouldBlock` when another
 /// process has the same name.
 pub fn lock_instance(directory: &Path, name: &str) -> io::Result<DirectoryLock> {

@@ -103,7 +103,8 @@ pub use kernel_events::KernelEvents;
 pub use kernel_ring::read_kernel_ring;
 pub use local_time::LocalZone;
 pub use lock::{
-    DirectoryLock, LockHolder, lock_directory, lock_instance, lock_workers, wait_for_workers_lock,
+    DirectoryLock, LockHolder, lock_directory, lock_instance, lock_workers,
+    wait_for_directory_lock, wait_for_workers_lock,
 };
 pub use lxc_programs::lxc_containers_that_run;
 pub use mount_table::{mount_places, unescape_mount};

@@ -13,7 +13,7 @@ use time::{Duration, OffsetDateTime};
 use super::certificate::Certificate;
 use super::issue::{self, IssuedCertificate};
 use super::subject::{CertificateSubject, CertificateSubjects};
-use gatewren_base::sys::{FileError, files};
+use gatewren_base::sys::{DirectoryLock, FileError, files, wait_for_directory_lock};
 
 /// How long before it expires the server's certificate is renewed.
 const RENEW_BEFORE: Duration = Duration::days(30);
@@ -122,6 +122,14 @@ impl AuthorityFiles {
             cert: directory.join("cert.pem"),
             key: directory.join("key.pem"),
         }
+    }
+
+    /// Keeps other processes from these files until it is dropped: of two fronts, each would write its own key beside
+    /// the other's certificate. `None` where the directory cannot be written, so that nobody else writes it either.
+    pub(super) fn lock(&self) -> Option<DirectoryLock> {
+        let directory = self.ca.parent()?;
+        files::private_dir(directory).ok()?;
+        wait_for_directory_lock(directory).ok()
     }
 
     /// Creates missing files: the authority on the first start, and the server's certificate whenever it soon

@@ -155,7 +155,9 @@ impl TlsServer {
         else {
             return Ok(());
         };
-        let renewed = AuthorityFiles::at(directory).renew(subjects, OffsetDateTime::now_utc());
+        let authority = AuthorityFiles::at(directory);
+        let _alone = authority.lock();
+        let renewed = authority.renew(subjects, OffsetDateTime::now_utc());
         renewed.map_err(TlsError::Authority)
     }
 
@@ -250,6 +252,7 @@ impl ServedCertificate {
                 subjects,
             } => {
                 let authority = AuthorityFiles::at(directory);
+                let _alone = authority.lock();
                 authority
                     .ensure(subjects, OffsetDateTime::now_utc())
                     .map_err(TlsError::Authority)?;
@@ -405,6 +408,19 @@ mod tests {
             assert!(by_name.contains(&"box.lan".parse().unwrap()));
             assert!(Pin::of(whole).is_some() && Pin::of(whole) == Pin::of(named));
         });
+    }
+
+    #[test]
+    fn several_fronts_at_once_have_one_authority_and_one_certificate_that_fits_its_key() {
+        let scratch = Scratch::new();
+        let load = || TlsServer::load(own(&scratch, &[])).and_then(|tls| tls.pin());
+        let pins = std::thread::scope(|scope| {
+            let fronts: Vec<_> = (0..8).map(|_| scope.spawn(load)).collect();
+            let pins = fronts.into_iter().map(|front| front.join().unwrap());
+            pins.collect::<Result<Vec<_>, _>>()
+        });
+        let pins = pins.unwrap();
+        assert!(pins.iter().all(|pin| *pin == pins[0]), "{pins:?}");
     }
 
     /// Answers each connection with a line, until the test ends.
