@@ -1,8 +1,10 @@
 //! Parses the command line and runs the subcommand that it names.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use gatewren_base::sys::refuse_huge_pages;
 
@@ -126,7 +128,7 @@ pub fn main() -> ExitCode {
         _ => {}
     }
     refuse_huge_pages();
-    let parsed = with_help(Cli::command()).get_matches();
+    let parsed = parse(std::env::args_os().collect()).unwrap_or_else(|error| error.exit());
     let parsed = Cli::from_arg_matches(&parsed).unwrap_or_else(|error| error.exit());
     match parsed.command {
         Commands::Try(args) => try_out::run(&args),
@@ -161,6 +163,24 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Parses the command line. A command without its subcommand lists, if it can: `gatewren inbox` is `gatewren inbox
+/// list`.
+fn parse(mut words: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
+    const MISSING: [ErrorKind; 2] = [
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+        ErrorKind::MissingSubcommand,
+    ];
+    let parsed = with_help(Cli::command()).try_get_matches_from(&words);
+    match parsed {
+        Err(error) if MISSING.contains(&error.kind()) && words.len() > 1 => {
+            words.push("list".into());
+            let listed = with_help(Cli::command()).try_get_matches_from(words);
+            listed.map_err(|_| error)
+        }
+        parsed => parsed,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +195,29 @@ mod tests {
         assert!(help.lines().count() <= SCREEN.0, "{name}: {help}");
         assert!(widest.unwrap_or(0) <= SCREEN.1, "{name}: {help}");
         command.get_subcommands_mut().for_each(fits);
+    }
+
+    #[test]
+    fn a_command_without_its_subcommand_lists_if_it_can() {
+        let parse = |line: &str| parse(line.split(' ').map(OsString::from).collect());
+        for group in ["agent", "audit", "inbox", "job", "schedule", "watch"] {
+            for options in ["", " --json", " --dir /nowhere"] {
+                let line = format!("gatewren {group}{options}");
+                let parsed = parse(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+                let (_, of_group) = parsed.subcommand().unwrap();
+                assert_eq!(of_group.subcommand_name(), Some("list"), "{line}");
+            }
+        }
+        // No list, a subcommand that there is not, and an option that there is not: as before.
+        for line in [
+            "gatewren",
+            "gatewren cert",
+            "gatewren inbox nothing",
+            "gatewren inbox --nothing",
+        ] {
+            let error = parse(line).unwrap_err().to_string();
+            assert!(error.contains("Usage: gatewren"), "{line}: {error}");
+        }
     }
 
     #[test]
