@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
+use super::chart::bytes;
 use super::parts::{name, notes};
 use super::texts;
 use gatewren_base::sys::sanitize_lines;
@@ -41,9 +42,9 @@ pub fn call_arguments(change: &Change, state: &Value, has_target_above: bool) ->
         @if others().next().is_some() {
             dl {
                 @for (argument, (key, wanted)) in others() {
-                    dt { (argument.name) " " span class="soft" { (kind(argument)) } }
+                    dt { (argument.name) " " span class="soft" { (kind(argument, wanted)) } }
                     @let now = current_value(&stands, &change.tool, key);
-                    dd { (render_value(now, argument, wanted)) (notes(&argument.notes)) }
+                    dd { (render_value(now, argument, wanted)) (size(key, wanted)) (notes(&argument.notes)) }
                 }
             }
         }
@@ -77,13 +78,19 @@ fn observed<'a>(change: &'a Change, state: &'a Value) -> Vec<(&'a String, &'a Va
     there.collect()
 }
 
-/// Whether an argument is shown as plain text or as JSON.
-fn kind(argument: &ShownArgument) -> &'static str {
-    if argument.is_text {
-        texts::AS_TEXT
-    } else {
-        texts::AS_JSON
+/// What an argument is: text and a number of the same characters are different arguments.
+fn kind(argument: &ShownArgument, value: &Value) -> &'static str {
+    match value {
+        _ if argument.is_text => texts::AS_TEXT,
+        Value::Number(_) => texts::AS_NUMBER,
+        _ => texts::AS_JSON,
     }
+}
+
+/// A number of bytes, once more as people read it.
+fn size(key: &str, value: &Value) -> Markup {
+    let count = value.as_f64().filter(|_| key.ends_with("_bytes"));
+    html! { @if let Some(count) = count { " " span class="soft" { "= " (bytes(count)) } } }
 }
 
 fn render_value(now: Option<&Value>, argument: &ShownArgument, wanted: &Value) -> Markup {
@@ -169,6 +176,16 @@ mod tests {
             names(&call_arguments(&change, &json!({}), false).into_string()),
             3
         );
+    }
+
+    #[test]
+    fn a_number_is_named_so_and_bytes_are_read_at_a_glance() {
+        let arguments = json!({ "memory_limit_bytes": 4_294_967_296_u64, "cpus": "2", "on": true });
+        let change = Change::waiting("chg_1", "container_config_set", arguments.to_string());
+        let page = call_arguments(&change, &json!({}), false).into_string();
+        for part in ["4294967296", "= 4.0 GiB", ">number<", ">text<", ">JSON<"] {
+            assert_eq!(page.matches(part).count(), 1, "{part}: {page}");
+        }
     }
 
     #[test]

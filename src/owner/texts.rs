@@ -103,6 +103,7 @@ pub const NEXT: &str = "Next page";
 pub const PAGE: &str = "Page";
 pub const PAGE_OF: &str = "of";
 pub const AS_TEXT: &str = "text";
+pub const AS_NUMBER: &str = "number";
 pub const AS_JSON: &str = "JSON";
 pub const APPROVE_ALL: &str = "Approve all";
 pub const REJECT_ALL: &str = "Reject all";
