@@ -119,8 +119,10 @@ fn end(pid: i32) -> bool {
             false
         }
         Some(_) if !is_spared(pid) => {
-            let program = program(pid).unwrap_or_default();
-            tracing::warn!(pid, program, "killing a process that outlived its call");
+            // One without a program is ending: its call has just killed it.
+            if let Some(program) = program(pid) {
+                tracing::warn!(pid, program, "killing a process that outlived its call");
+            }
             terminate(pid, true);
             true
         }
