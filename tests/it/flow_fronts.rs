@@ -170,14 +170,43 @@ fn after_a_kill_the_other_front_serves_the_sessions_and_does_the_background_work
     wait_until("it takes over", IN_TIME, || works_for_all(&again));
 }
 
-/// What `gatewren status` says of the fronts: names, addresses, and whether each does the background work.
-fn listed(fronts: &TwoFronts) -> Value {
+/// What an owner's command says of the fronts.
+fn told(fronts: &TwoFronts, words: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewren"));
-    command.args(["status", "--json", "--dir"]);
+    command.args(words).args(["--json", "--dir"]);
     let said = command.arg(fronts.home.join("state")).output().unwrap();
     let words = String::from_utf8_lossy(&said.stderr);
-    let said: Value = serde_json::from_slice(&said.stdout).expect(&words);
-    said["fronts"].clone()
+    serde_json::from_slice(&said.stdout).expect(&words)
+}
+
+/// The names and addresses in the output of `gatewren status`, and whether each does the background work.
+fn listed(fronts: &TwoFronts) -> Value {
+    told(fronts, &["status"])["fronts"].clone()
+}
+
+/// State and words of the finding of `gatewren doctor` about the fronts.
+fn found(fronts: &TwoFronts) -> (String, String) {
+    let said = told(fronts, &["doctor", "--no-self-test"]);
+    let all = said["findings"].as_array().unwrap();
+    let of_fronts: Vec<_> = all.iter().filter(|one| one["check"] == "fronts").collect();
+    assert_eq!(of_fronts.len(), 1, "{said:#}");
+    let member = |name: &str| of_fronts[0][name].as_str().unwrap().to_owned();
+    (member("state"), member("seen"))
+}
+
+#[test]
+fn doctor_finds_a_front_that_does_not_answer() {
+    let fronts = TwoFronts::start();
+    let good = ("ok".to_owned(), "2 fronts run, and each answers".to_owned());
+    assert_eq!(found(&fronts), good);
+    fronts.b.signal(Signal::SIGSTOP);
+    let (state, seen) = found(&fronts);
+    fronts.b.signal(Signal::SIGCONT);
+    assert_eq!(state, "problem");
+    assert!(
+        seen.starts_with("front b runs and does not answer"),
+        "{seen}"
+    );
 }
 
 #[test]

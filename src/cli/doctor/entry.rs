@@ -15,7 +15,7 @@ use super::super::console::target::InstanceArgs;
 use super::super::job::helper_of;
 use super::finding::{Finding, FindingState};
 use super::{
-    agents, backups, call, certificate, container, helper_policy, machine, reach, runtimes,
+    agents, backups, call, certificate, container, fronts, helper_policy, machine, reach, runtimes,
     schedules, service, stores, watches, workers,
 };
 use gatewren_base::config::Settings;
@@ -93,6 +93,7 @@ async fn look(args: &DoctorArgs, report: &mut Report) {
     let answers = reach::answers(&server).await;
     let up = answers.state == FindingState::Good;
     report.report_finding(answers);
+    report.report_all(fronts::look(&settings).await);
     let mut way = None;
     if up {
         let (found, at) = reach::look(&server, &settings).await;

@@ -7,6 +7,7 @@ mod certificate;
 mod container;
 mod entry;
 mod finding;
+mod fronts;
 mod helper_policy;
 mod machine;
 mod reach;
