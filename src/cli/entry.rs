@@ -163,7 +163,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Parses the command line. A command without its subcommand lists, if it can: `gatewren inbox` is `gatewren inbox
+/// Parses the command line. Without a subcommand, a command that has `list` runs it: `gatewren inbox` is `gatewren inbox
 /// list`.
 fn parse(mut words: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
     const MISSING: [ErrorKind; 2] = [
@@ -208,7 +208,7 @@ mod tests {
                 assert_eq!(of_group.subcommand_name(), Some("list"), "{line}");
             }
         }
-        // No list, a subcommand that there is not, and an option that there is not: as before.
+        // A command without a list, an unknown subcommand, and an unknown option are errors.
         for line in [
             "gatewren",
             "gatewren cert",

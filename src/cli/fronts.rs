@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use gatewren_base::sys::{LockHolder, sanitize};
 
-/// The running fronts of a directory; empty for a server without a name, which is alone.
+/// Returns the running fronts of a directory; none for a server without a name, which runs alone.
 pub fn running_fronts(directory: &Path) -> Vec<LockHolder> {
     let holders = LockHolder::all(directory);
     let is_shared = holders.iter().any(|holder| holder.name.is_some());
     if is_shared { holders } else { Vec::new() }
 }
 
-/// Their line for a person.
+/// Returns the line of `gatewren status`; `None` without fronts.
 pub fn line(fronts: &[LockHolder]) -> Option<String> {
     let words = |front: &LockHolder| {
         let name = front
@@ -34,7 +34,7 @@ pub fn line(fronts: &[LockHolder]) -> Option<String> {
     (!all.is_empty()).then(|| format!("  fronts  {}", all.join(", ")))
 }
 
-/// Their member of the JSON object.
+/// Returns the fronts as JSON.
 pub fn member(fronts: &[LockHolder]) -> Value {
     let one = |front: &LockHolder| {
         json!({

@@ -78,7 +78,7 @@ fn observed<'a>(change: &'a Change, state: &'a Value) -> Vec<(&'a String, &'a Va
     there.collect()
 }
 
-/// What an argument is: text and a number of the same characters are different arguments.
+/// The type of an argument: the text "5" and the number 5 are different arguments.
 fn kind(argument: &ShownArgument, value: &Value) -> &'static str {
     match value {
         _ if argument.is_text => texts::AS_TEXT,
@@ -87,7 +87,7 @@ fn kind(argument: &ShownArgument, value: &Value) -> &'static str {
     }
 }
 
-/// A number of bytes, once more as people read it.
+/// Renders a number of bytes in a larger unit.
 fn size(key: &str, value: &Value) -> Markup {
     let count = value.as_f64().filter(|_| key.ends_with("_bytes"));
     html! { @if let Some(count) = count { " " span class="soft" { "= " (bytes(count)) } } }

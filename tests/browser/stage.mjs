@@ -84,8 +84,8 @@ export async function signIn(page, password = PASSWORD) {
 
 export const heading = (page) => page.getByRole('heading', { level: 1 }).textContent();
 
-// A click does not wait for the page that it leads to, and until the style sheet is applied everything is too wide: asked
-// in the page itself, which Playwright may have followed without its load.
+// Waits until the page is loaded. A click does not wait for the page that it leads to, and before the style sheet is
+// applied everything is too wide.
 async function loaded(page) {
   await page.evaluate(async () => {
     if (document.readyState !== 'complete') await new Promise((done) => { addEventListener('load', done); });

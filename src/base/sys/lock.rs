@@ -123,7 +123,7 @@ pub fn lock_directory(directory: &Path) -> io::Result<DirectoryLock> {
     lock_file(directory, LOCK, FlockArg::LockExclusiveNonblock)
 }
 
-/// Waits, and blocks the thread, until this process holds a directory by a file `lock` in it.
+/// Locks a directory by a file `lock` in it; blocks the thread until no other process holds it.
 pub fn wait_for_directory_lock(directory: &Path) -> io::Result<DirectoryLock> {
     lock_file(directory, LOCK, FlockArg::LockExclusive)
 }
@@ -211,7 +211,7 @@ mod tests {
         let named_b = || Some("b".to_owned());
         assert_eq!(who(), [(None, false), (named_b(), false)]);
         let working = lock_workers(scratch.path()).unwrap();
-        // Of one process here, which both servers are.
+        // This process holds both locks, so both servers have its pid.
         assert_eq!(who(), [(None, true), (named_b(), true)]);
         assert!(lock_workers(scratch.path()).is_err());
         let path = scratch.path().to_owned();

@@ -9,7 +9,7 @@ use super::finding::Finding;
 
 const CHECK: &str = "fronts";
 
-/// Looks at each front; nothing for a server without a name, which is alone.
+/// Checks each front; no findings for a server without a name, which runs alone.
 pub async fn look(settings: &Settings) -> Vec<Finding> {
     let fronts = running_fronts(&settings.state_dir);
     let mut found = Vec::new();
@@ -34,7 +34,7 @@ pub async fn look(settings: &Settings) -> Vec<Finding> {
     found
 }
 
-/// Why a front does not answer; nothing if it does, or if it serves only the process that started it.
+/// Returns why a front does not answer; `None` if it answers, or if it serves only the process that started it.
 async fn silence(settings: &Settings, front: &LockHolder) -> Option<String> {
     let server = LocalServer::of(settings, Some(front.address?), false).await;
     let at = server.near.ip();

@@ -124,8 +124,8 @@ impl AuthorityFiles {
         }
     }
 
-    /// Keeps other processes from these files until it is dropped: of two fronts, each would write its own key beside
-    /// the other's certificate. `None` where the directory cannot be written, so that nobody else writes it either.
+    /// Locks these files until the lock is dropped. Without it, two fronts could write a key and a certificate that do
+    /// not match. `None` if the directory cannot be written; then no process with the same user writes the files.
     pub(super) fn lock(&self) -> Option<DirectoryLock> {
         let directory = self.ca.parent()?;
         files::private_dir(directory).ok()?;

@@ -93,7 +93,7 @@ impl UsageSampler {
     async fn sample(&mut self) {
         let host = self.host.counters().await;
         let host = self.note("the host's counters could not be read", host);
-        // After the counters, whose reading of the CPU it uses.
+        // After the counters: `metrics` uses their sample of the CPU and need not wait for its own.
         let metrics = self.host.metrics().await.ok();
         let view = self.lxc.view_for(&Reach::everything(), REFERENCE);
         let counters = view.counters().await;

@@ -12,8 +12,8 @@ use gatewren_base::sys::{files, move_aside, now_ms};
 /// Marks the file as ours in SQLite's header: `gwuh`.
 const APPLICATION_ID: i64 = 0x6777_7568;
 
-/// The version of the rows. 2: a sample of the host may have `disk_percent`. A row of version 1 is one of version 2; the
-/// reverse is not true, so a program that knows only version 1 must not read the file.
+/// The version of the rows. Version 2 added `disk_percent`; rows of version 1 are valid in it. A program that knows only
+/// version 1 would misread new rows, so it must refuse the file.
 const SCHEMA: i64 = 2;
 
 const TABLES: &str = "

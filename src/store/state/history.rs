@@ -140,7 +140,7 @@ impl History {
         self.log_beside(filter, &document.root)
     }
 
-    /// Like [`History::log`], for a caller that has a document: it is only asked which places are in lists.
+    /// Like [`History::log`], but with a document that the caller has. It only resolves places in lists.
     pub(super) fn log_beside(
         &self,
         filter: &HistoryFilter,

@@ -1,4 +1,4 @@
-//! Reads the log of a state database again and again, with one connection.
+//! A reader of the state's log that keeps its connection open between queries.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
@@ -8,10 +8,10 @@ use super::history::{History, HistoryEntry, HistoryFilter, KeptRevisions};
 use super::store::State;
 use gatewren_base::sys::lock;
 
-/// A reader that is opened when it is first used, and again when another file has taken the name of the database.
+/// Opens the database at the first query, and again after another file has replaced it.
 ///
-/// Of one that is beside a running server, a look at the log costs what it returns: that server has the document,
-/// which otherwise is replayed from the newest snapshot for each look.
+/// A query needs the document to resolve places in lists. In a running server the document is in memory; a reader of a
+/// file replays it from the newest snapshot, for each query.
 #[derive(Debug)]
 pub struct StateLogReader {
     path: PathBuf,
@@ -20,7 +20,7 @@ pub struct StateLogReader {
 }
 
 impl StateLogReader {
-    /// A reader of a file.
+    /// Returns a reader of a file.
     pub fn at(path: PathBuf) -> Self {
         Self {
             path,
@@ -29,7 +29,7 @@ impl StateLogReader {
         }
     }
 
-    /// A reader beside the server that writes the file.
+    /// Returns a reader in the process of the server that writes the file.
     pub fn beside(server: &State) -> Self {
         Self {
             server: Some(server.clone()),

@@ -20,10 +20,10 @@ const QUARTER_MINUTES: usize = 15;
 const MB: f64 = 1_000_000.0;
 const KB: f64 = 1_000.0;
 
-/// Minutes between that job and a time of the same day as now.
+/// The time between the job that removes files and the current time of day, in minutes.
 const NIGHTLY_MINUTE: u64 = 17 * HOUR_MINUTES;
 
-/// What a day adds to the fullest disk, in percent of it.
+/// How much a day adds to the fullest disk, in percent of its size.
 const DISK_A_DAY: f64 = 3.0;
 
 /// The values of one minute.
@@ -112,7 +112,7 @@ fn tick(made_up: &MadeUpServer, now_ms: u64, minutes_ago: u64) -> UsageTick {
     }
 }
 
-/// The fullest disk: files come, and once a night a job removes old ones.
+/// The usage of the fullest disk: files are added all day, and a job removes old ones once a night.
 fn disk_percent(made_up: &MadeUpServer, minutes_ago: u64) -> f64 {
     let since_job = (WEEK_MINUTES - minutes_ago + NIGHTLY_MINUTE) % DAY_MINUTES;
     let grown = float(since_job) / float(DAY_MINUTES);
