@@ -15,13 +15,13 @@ import { NAME, check, expect, finish } from './report.mjs';
 
 const CONTAINER = process.env.GATEWREN_CONTAINER; // empty where there is no container to try
 const SHELL = CONTAINER ? 'container_shell' : 'system_shell';
-const BOUND_MS = 480_000; // the whole of it; a client that hangs has failed
+export const BOUND_MS = 480_000; // the whole of it; a client that hangs has failed
 const EVENT_MS = 60_000; // until something that must happen has happened
 const AGAIN_MS = 2_000; // before a row is written again, for a stream that was away
 const BOX = 'gatewren:///public/packageData';
-const NOTES = 'gatewren:///public/notes';
+export const NOTES = 'gatewren:///public/notes';
 
-const box = at('GATEWREN_URL', 'GATEWREN_TOKEN');
+export const box = at('GATEWREN_URL', 'GATEWREN_TOKEN');
 const fixtures = at('GATEWREN_FIXTURES_URL', 'GATEWREN_FIXTURES_TOKEN');
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const asked = []; // what the server has asked for, in order
@@ -57,6 +57,10 @@ export const RECONNECTION = {
 
 // Runs a client through everything, and ends the process: an open stream must not keep it.
 export async function run(connect) {
+  if (process.env.GATEWREN_FRONTS) {
+    const { behindABalancer } = await import('./balanced.mjs');
+    return behindABalancer(connect);
+  }
   setTimeout(() => finish(`not done within ${BOUND_MS} ms`), BOUND_MS).unref();
   let made;
   await check('connects', async () => (made = await connect(box)));
@@ -196,14 +200,14 @@ async function withContainer(what, run) {
   console.log(`skip ${NAME} ${what}: no LXC lab here`);
 }
 
-async function ask(what) {
+export async function ask(what) {
   console.log(`ask ${what}`);
   const { value } = await answers.next();
   expect(value === 'done', `the runner could not ${what}: ${value}`);
 }
 
 // Tries until it works: a connection that broke may be noticed only by the request that is sent on it.
-async function eventually(run) {
+export async function eventually(run) {
   for (const late = Date.now() + EVENT_MS; ; await later(100)) {
     try {
       return await run();
@@ -214,7 +218,7 @@ async function eventually(run) {
 }
 
 // Hears notices by URI, and waits for one that comes after a change was asked for.
-class Ear {
+export class Ear {
   #counts = new Map();
   #wake = () => {};
 

@@ -91,7 +91,26 @@ def bound(seconds, process):
         timer.cancel()
 
 
-class Stage:
+class Requests:
+    """What clients ask for: each request is a method whose name begins with `ask_`."""
+
+    def asked(self, words):
+        """Does what a client asked for: "done", or one line that says why not."""
+        name, *arguments = words.split()
+        try:
+            getattr(self, "ask_" + name.replace("-", "_"))(*arguments)
+            return "done"
+        except (Fault, subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            return " ".join(f"{error}; {getattr(error, 'stderr', '')}".split())
+
+    def ask_see_sleep(self, seconds):
+        wait_for(lambda: sleeps(seconds), f"no process `sleep {seconds}` on the box")
+
+    def ask_see_no_sleep(self, seconds):
+        wait_for(lambda: not sleeps(seconds), f"`sleep {seconds}` still runs on the box")
+
+
+class Stage(Requests):
     """Both servers and the box. What a client may ask for is a method whose name begins with `ask_`."""
 
     def __init__(self, folder, lxcpath, results):
@@ -131,21 +150,12 @@ class Stage:
             "NODE_EXTRA_CA_CERTS": str(self.authorities),
         }
 
-    def asked(self, words):
-        """Does what a client asked for: "done", or one line that says why not."""
-        name, *arguments = words.split()
-        try:
-            getattr(self, "ask_" + name.replace("-", "_"))(*arguments)
-            return "done"
-        except (Fault, subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            return " ".join(f"{error}; {getattr(error, 'stderr', '')}".split())
-
     def ask_restart_container(self):
         for command in (["lxc-stop", "-k"], ["lxc-start"]):
             run([*command, "-P", self.lxcpath, "-n", "alpha"])
 
     def ask_write_row(self):
-        run(["sqlite3", "-bail", self.box.address["state_db"]], input=ROW.format(now=int(time.time() * 1000)))
+        write_row(self.box.address["state_db"])
 
     def ask_restart_server(self):
         self.box.kill_and_start()
@@ -158,15 +168,13 @@ class Stage:
         time.sleep(float(seconds))
         self.box.start_again()
 
-    def ask_see_sleep(self, seconds):
-        wait_for(lambda: sleeps(seconds), f"no process `sleep {seconds}` on the box")
-
-    def ask_see_no_sleep(self, seconds):
-        wait_for(lambda: not sleeps(seconds), f"`sleep {seconds}` still runs on the box")
-
 
 def run(command, input=""):
     subprocess.run(command, input=input, check=True, timeout=CHANGE_BOUND, capture_output=True, text=True)
+
+
+def write_row(state_db):
+    run(["sqlite3", "-bail", state_db], input=ROW.format(now=int(time.time() * 1000)))
 
 
 def wait_for(truth, otherwise):
