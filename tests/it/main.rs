@@ -111,6 +111,7 @@ mod logins;
 mod long_outputs;
 mod mail;
 mod manuals;
+mod many_sessions;
 mod mdns;
 mod metrics;
 mod notifications;

@@ -158,6 +158,15 @@ impl Sessions {
         }
     }
 
+    /// Whether a session in the store was changed since they were compared. Another front writes for each of its calls,
+    /// and a comparison reads all sessions.
+    fn store_has_changes(&self) -> bool {
+        let view = lock(&self.view);
+        // If this cannot be read, the comparison reports the error.
+        self.vault()
+            .is_some_and(|vault| view.is_outdated(vault).unwrap_or(true))
+    }
+
     /// Applies what other fronts have changed in the store.
     fn compare_with_store(&self) {
         let Some(vault) = self.vault() else { return };
@@ -252,7 +261,8 @@ impl Sessions {
     /// Ends expired sessions and stores the use of the others, for as long as it is polled.
     pub async fn keep(&self) {
         let mut agents = self.vault().map(|vault| vault.agents().changes());
-        self.forget_strangers();
+        let mut admitted = HashSet::new();
+        self.forget_strangers(&mut admitted);
         let mut live = self.live.clone();
         loop {
             live.mark_unchanged();
@@ -261,8 +271,10 @@ impl Sessions {
                 () = live.changed() => {}
                 // Also notified when another process has written to the vault.
                 () = wait_for_agents(agents.as_mut()) => {
-                    self.forget_strangers();
-                    self.compare_with_store();
+                    self.forget_strangers(&mut admitted);
+                    if self.store_has_changes() {
+                        self.compare_with_store();
+                    }
                     self.take_messages();
                 }
             }
@@ -296,8 +308,8 @@ impl Sessions {
         }
     }
 
-    /// Removes the sessions of agents without access.
-    fn forget_strangers(&self) {
+    /// Removes the sessions of agents without access, unless the agents with access are still those of the last time.
+    fn forget_strangers(&self, before: &mut HashSet<String>) {
         let Some(vault) = self.vault() else { return };
         let agents = match vault.agents().list() {
             Ok(agents) => agents.into_iter().filter(|a| a.revoked_ms.is_none()),
@@ -309,8 +321,12 @@ impl Sessions {
         let mut admitted: HashSet<String> = agents.map(|agent| agent.id).collect();
         // The owner may authenticate like an agent, but is not in the list of agents.
         admitted.insert(OWNER.to_owned());
+        if admitted == *before {
+            return;
+        }
         let over = lock(&self.known).forget_strangers(|id| admitted.contains(id));
         self.forget(over);
+        *before = admitted;
     }
 
     fn forget(&self, names: impl IntoIterator<Item = Uuid>) {

@@ -11,6 +11,7 @@ pub mod push_devices;
 pub mod schedule;
 pub mod schedule_runs;
 pub mod schedules;
+mod session_changes;
 pub mod session_messages;
 pub mod sessions;
 pub mod subscriptions;

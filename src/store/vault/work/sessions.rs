@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
-use super::subscriptions;
+use super::{session_changes, subscriptions};
 use crate::vault::error::VaultError;
 use crate::vault::row::{from_column, from_optional, to_column};
 use crate::vault::shared::SharedVault;
@@ -61,6 +61,13 @@ impl<'a> SessionTable<'a> {
                 .query_map([], session)?
                 .collect()
         })
+    }
+
+    /// Returns a number that differs after a session was ended, its level was set or its subscriptions were changed, by
+    /// any front. New sessions and uses do not change it.
+    pub fn changes(&self) -> Result<i64, VaultError> {
+        self.0
+            .read("count the changes of sessions", session_changes::read)
     }
 
     /// Returns the session with this name, unless it was ended.
@@ -158,8 +165,8 @@ impl<'a> SessionTable<'a> {
             .write("record a log level", move |connection| {
                 connection
                     .prepare_cached("UPDATE session SET level = ?2 WHERE id = ?1")?
-                    .execute(row)
-                    .map(drop)
+                    .execute(row)?;
+                session_changes::count(connection)
             })
             .await
     }
@@ -182,8 +189,8 @@ fn remove(connection: &Connection, id: &str) -> Result<(), rusqlite::Error> {
     subscriptions::remove_all(connection, id)?;
     connection
         .prepare_cached("DELETE FROM session WHERE id = ?1")?
-        .execute([id])
-        .map(drop)
+        .execute([id])?;
+    session_changes::count(connection)
 }
 
 /// Returns the time `idle` ago, in milliseconds since 1970.
@@ -205,8 +212,36 @@ fn session(row: &Row<'_>) -> Result<StoredSession, rusqlite::Error> {
 #[cfg(test)]
 mod tests {
     use super::super::sessions::*;
+    use super::super::subscriptions::Subscription;
     use crate::vault::store::Vault;
     use gatewren_base::sys::Scratch;
+
+    #[tokio::test]
+    async fn the_changes_that_other_fronts_must_know_are_counted() {
+        let scratch = Scratch::new();
+        let vault = Vault::open(&scratch.join("vault.db")).unwrap();
+        let (sessions, subscriptions) = (vault.sessions(), vault.subscriptions());
+        let subscription = Subscription {
+            session: "s1".to_owned(),
+            uri: "u".to_owned(),
+            since: 1,
+        };
+        let state = SeenRevision {
+            database: "d".to_owned(),
+            revision: 1,
+        };
+        sessions.add("s1", "a").await.unwrap();
+        sessions.note(Vec::new(), state).await.unwrap();
+        assert_eq!(sessions.changes().unwrap(), 0);
+        sessions.set_level("s1", "error").await.unwrap();
+        assert_eq!(sessions.changes().unwrap(), 1);
+        subscriptions.add(subscription).await.unwrap();
+        assert_eq!(sessions.changes().unwrap(), 2);
+        subscriptions.remove("s1", "u").await.unwrap();
+        assert_eq!(sessions.changes().unwrap(), 3);
+        sessions.remove("s1").await.unwrap();
+        assert_eq!(sessions.changes().unwrap(), 4);
+    }
 
     #[tokio::test]
     async fn a_session_is_kept_as_it_was_last_noted_until_it_is_removed() {

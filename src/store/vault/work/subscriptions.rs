@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Row};
 
+use super::session_changes;
 use crate::vault::error::VaultError;
 use crate::vault::row::{from_column, to_column};
 use crate::vault::shared::SharedVault;
@@ -56,8 +57,8 @@ impl<'a> SubscriptionTable<'a> {
                         "INSERT OR IGNORE INTO subscription (session, uri, since)
                      SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM session WHERE id = ?1)",
                     )?
-                    .execute(row)
-                    .map(drop)
+                    .execute(row)?;
+                session_changes::count(connection)
             })
             .await
     }
@@ -69,8 +70,8 @@ impl<'a> SubscriptionTable<'a> {
             .write("end a subscription", move |connection| {
                 connection
                     .prepare_cached("DELETE FROM subscription WHERE session = ?1 AND uri = ?2")?
-                    .execute(row)
-                    .map(drop)
+                    .execute(row)?;
+                session_changes::count(connection)
             })
             .await
     }
