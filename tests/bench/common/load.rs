@@ -36,6 +36,15 @@ pub struct Asked<'a> {
 pub enum Kind<'a> {
     /// None; its replies have this many bytes.
     Bare(usize),
+    /// The same, asked with all headers of a call in a session.
+    BareInSession {
+        /// The bytes of its replies.
+        size: usize,
+        /// The token.
+        token: &'a str,
+        /// The id of the session.
+        session: &'a str,
+    },
     /// MCP, with this token.
     Mcp(&'a str),
     /// MCP without a token, at this path; sessions only if the server has them.
@@ -119,6 +128,15 @@ impl Caller {
         let head = Head::new(asked.address.socket());
         let (head, judge) = match asked.kind {
             Kind::Bare(size) => (head, Judge::Fixed(size)),
+            Kind::BareInSession {
+                size,
+                token,
+                session,
+            } => {
+                let head = head.with("authorization", &format!("Bearer {token}"));
+                let head = head.with("mcp-session-id", session);
+                (head.with_question(asked.question), Judge::Fixed(size))
+            }
             Kind::Mcp(token) => {
                 let mut head = head.with("authorization", &format!("Bearer {token}"));
                 if asked.question.wire == Wire::Stateful {

@@ -1,6 +1,7 @@
 //! The code that benchmarks share: the servers and their anchor, a measuring client, figures and their spread.
 
 pub mod args;
+pub mod balancer;
 pub mod bare;
 pub mod connection;
 pub mod floor;

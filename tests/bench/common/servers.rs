@@ -165,6 +165,11 @@ impl Home {
         })
     }
 
+    /// Returns the path of the settings.
+    pub fn config(&self) -> &Path {
+        &self.config
+    }
+
     /// Starts a helper on gatewren's socket, so that gatewren does not start one.
     pub fn start_helper(&self, args: &Common) -> Result<Running, Error> {
         self.start_helper_with(Command::new(&args.binary), args)
@@ -228,6 +233,11 @@ impl Gatewren {
             question,
             kind: Kind::Mcp(&self.token),
         }
+    }
+
+    /// Returns the path of its settings.
+    pub fn config(&self) -> &Path {
+        &self.home.config
     }
 
     /// Adds an agent that may do everything, and returns its token.
@@ -310,11 +320,12 @@ level = "{log}"
     )
 }
 
-fn wait_for(socket: SocketAddr) -> Result<(), Error> {
+/// Waits until a server listens there.
+pub fn wait_for(socket: SocketAddr) -> Result<(), Error> {
     let began = Instant::now();
     while let Err(cause) = TcpStream::connect(socket) {
         if began.elapsed() > START_WITHIN {
-            return Err(format!("gatewren does not listen on {socket}: {cause}").into());
+            return Err(format!("no server listens on {socket}: {cause}").into());
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -67,6 +67,8 @@ pub enum Part {
     Counts,
     /// Growth of all figures with more sessions, revisions, containers, data and subscribers
     Growth,
+    /// Calls through balancers to two fronts
+    Fronts,
 }
 
 impl Args {

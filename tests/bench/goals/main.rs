@@ -33,6 +33,7 @@ mod counter;
 mod profile;
 
 mod args;
+mod balanced;
 mod calls;
 mod context;
 mod counts;
@@ -86,6 +87,7 @@ async fn run(args: Args) -> Result<String, Error> {
         Part::Large => large::measure(&cx).await?,
         Part::Counts => counts::measure(&cx).await?,
         Part::Growth => growth::measure(&cx).await?,
+        Part::Fronts => balanced::measure(&cx).await?,
     };
     let name = format!("{part:?}").to_lowercase();
     Ok(serde_json::to_string(&cx.found(name, findings)?)?)

@@ -168,5 +168,7 @@ pub const ROWS: &[Row] = &[
     row("W10", "list-200-containers", "container_list with 200 containers, median", "ms", (None, 30.0, 30.0)),
     row("W11", "flooded-call", "system_shell of one agent while another asks for 150 long commands", "x without", (None, 2.0, 1.3)),
     row("W12", "besieged-call", "a call on a new connection beside 4,400 silent ones, by one without", "x", (None, 3.0, 1.5)),
+    row("W13", "balanced-nginx", "a call in a session through nginx, without nginx's own hop, by one without nginx, median", "x", (Some(1.0), 1.10, 1.05)),
+    row("W13", "balanced-haproxy", "the same through HAProxy", "x", (Some(1.0), 1.10, 1.05)),
     row("O1", "page-ms", "the owner's first page", "ms", (None, 5.0, 2.0)),
 ];
