@@ -14,6 +14,9 @@ export const PASSWORD = 'correct horse battery';
 // Until something that must happen has happened.
 const PATIENCE_MS = 30_000;
 
+// The longest that a check may take: a question to a page has no limit of its own.
+const CHECK_MS = 180_000;
+
 let failed = false;
 const faults = [];
 
@@ -21,11 +24,17 @@ export function expect(truth, why) {
   if (!truth) throw new Error(typeof why === 'string' ? why : JSON.stringify(why));
 }
 
+function fails(afterMs) {
+  return new Promise((_, reject) => {
+    setTimeout(() => reject(new Error(`not done after ${afterMs / 1000} s`)), afterMs).unref();
+  });
+}
+
 // One check: what it says, and whether anything went wrong in the browser meanwhile.
 export async function check(kind, what, run) {
   faults.length = 0;
   try {
-    await run();
+    await Promise.race([run(), fails(CHECK_MS)]);
     expect(faults.length === 0, faults.join('; '));
     console.log(`ok browser ${kind}: ${what}`);
   } catch (error) {
@@ -85,11 +94,13 @@ export async function signIn(page, password = PASSWORD) {
 export const heading = (page) => page.getByRole('heading', { level: 1 }).textContent();
 
 // Waits until the page is loaded. A click does not wait for the page that it leads to, and before the style sheet is
-// applied everything is too wide.
+// applied everything is too wide. Asked again and again, because no event arrives in a page without scripts.
 async function loaded(page) {
-  await page.evaluate(async () => {
-    if (document.readyState !== 'complete') await new Promise((done) => { addEventListener('load', done); });
-  });
+  const end = Date.now() + PATIENCE_MS;
+  while (await page.evaluate(() => document.readyState) !== 'complete') {
+    expect(Date.now() < end, `${page.url()} is not loaded`);
+    await page.waitForTimeout(20);
+  }
 }
 
 // What keeps people out who see or move otherwise: nothing that axe calls serious, in light and in dark.
