@@ -148,6 +148,8 @@ await it('a proposal shows its exact arguments, what it would change, and that i
   for (const text of ['Waits for the owner', 'state_put', '/public/ui/notes', change, '"text": "same"']) {
     await shows(frame, text);
   }
+  // The difference is drawn when the card has read the state.
+  await frame.locator('del').first().waitFor();
   const removed = await frame.locator('del').allTextContents();
   const added = await frame.locator('ins').allTextContents();
   expect(JSON.stringify(removed) === JSON.stringify(['-   "title": "old"']), removed);
