@@ -454,15 +454,20 @@ mod tests {
         assert_eq!(aside.filter(|name| !name.ends_with("-shm")).count(), 2);
     }
 
+    /// Writes a history of one sample, as another version of the program marks it; returns a connection to it.
+    fn with_version(path: &Path, version: i64) -> Connection {
+        let history = UsageHistory::at(path.to_owned());
+        history.add(&tick(BEGIN_S, 1.0)).unwrap();
+        let open = Connection::open(path).unwrap();
+        open.pragma_update(None, "user_version", version).unwrap();
+        open
+    }
+
     #[test]
     fn a_file_of_the_first_version_is_read_and_then_refused_by_programs_that_know_no_other() {
         let scratch = Scratch::new();
         let path = scratch.join("usage.db");
-        UsageHistory::at(path.clone())
-            .add(&tick(BEGIN_S, 1.0))
-            .unwrap();
-        let open = Connection::open(&path).unwrap();
-        open.pragma_update(None, "user_version", 1).unwrap();
+        let open = with_version(&path, 1);
         let mut minute = tick(BEGIN_S + 60, 2.0);
         let mut host = UsageSample::default();
         host.set(UsageMetric::DiskPercent, Some(7.0));
@@ -483,12 +488,7 @@ mod tests {
     fn a_newer_file_and_a_foreign_one_are_treated_apart() {
         let scratch = Scratch::new();
         let path = scratch.join("usage.db");
-        UsageHistory::at(path.clone())
-            .add(&tick(BEGIN_S, 1.0))
-            .unwrap();
-        let open = Connection::open(&path).unwrap();
-        open.pragma_update(None, "user_version", 9).unwrap();
-        drop(open);
+        drop(with_version(&path, 9));
         let refused = UsageHistory::at(path.clone()).add(&tick(BEGIN_S, 1.0));
         assert_eq!(
             refused,

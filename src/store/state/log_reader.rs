@@ -1,7 +1,7 @@
 //! A reader of the state's log that keeps its connection open between queries.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use super::error::StateError;
 use super::history::{History, HistoryEntry, HistoryFilter, KeptRevisions};
@@ -61,14 +61,10 @@ impl StateLogReader {
         &self,
         read: impl FnOnce(&History) -> Result<T, StateError>,
     ) -> Result<T, StateError> {
-        let mut open: MutexGuard<'_, Option<History>> = lock(&self.open);
-        if open.as_ref().is_none_or(History::is_stale) {
-            *open = Some(History::open(&self.path)?);
-        }
-        match open.as_ref() {
-            Some(history) => read(history),
-            None => read(&History::open(&self.path)?),
-        }
+        let mut open = lock(&self.open);
+        let current = open.take().filter(|history| !history.is_stale());
+        let history = current.map_or_else(|| History::open(&self.path), Ok)?;
+        read(open.insert(history))
     }
 }
 
